@@ -187,9 +187,7 @@ def test_wrong_filesets_are_told(dimuon: str) -> None:
             process(given, len)
     with pytest.raises(fb.UsageError, match=r"by_dataset needs a fileset"):
         process([file], len, by_dataset=True)
-    with pytest.raises(
-        fb.UsageError, match=r"skip_bad_files is for files that process opens, not for an open ntuple"
-    ):
+    with pytest.raises(fb.UsageError, match=r"skip_bad_files is for files that process opens, not for an open ntuple"):
         process(fb.open(file), len, skip_bad_files=True)
     with pytest.raises(fb.UsageError, match=r"fb\.concatenate reads whole files"):
         fb.concatenate({"d": {"files": {file: {"steps": STEPS}}}})

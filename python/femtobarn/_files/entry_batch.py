@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 import awkward as ak
 
-if TYPE_CHECKING:
-    from femtobarn._files.report import Report
+from femtobarn._files.flat import flat_of
 
 __all__ = ["EntryBatch", "labelled"]
+
+_COUNTERS = "@counters"  # names of collections that have counters; not pickled
 
 
 class EntryBatch(ak.Array):  # type: ignore[misc]
@@ -61,6 +62,35 @@ class EntryBatch(ak.Array):  # type: ignore[misc]
         """The entry after the last one of the batch in the file; the same for slices of the batch."""
         return int(self.attrs.get("entry_stop", 0))
 
+    def flat(self, fields: Iterable[str] | None = None) -> Any:
+        """Return the columns as a named tuple of NumPy views, which compiled functions of Numba take.
+
+        Parameters
+        ----------
+        fields : iterable of str, optional
+            The fields; by default all. Of a virtual array, they are read.
+
+        Returns
+        -------
+        tuple
+            Scalars as arrays, and collections as named tuples of `offsets` and their members. If the ntuple has a
+            field nMuon, lists as Muon_pt are members of the collection Muon.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> batch = next(fb.iterate(dimuon, ["nMuon", "Muon_pt", "Muon_eta"]))
+        >>> flat = batch.flat()
+        >>> flat._fields, flat.Muon._fields
+        (('nMuon', 'Muon'), ('offsets', 'pt', 'eta'))
+        >>> len(flat.Muon.offsets) == len(batch) + 1
+        True
+        """
+        counters = self.attrs.get(_COUNTERS)
+        if counters is None:
+            counters = frozenset(name[1:] for name in self.fields if name.startswith("n"))
+        return flat_of(self, fields, counters)
+
     # -- internals ---------------------------------------------------------------------------------------
 
     def _update_class(self, *args: Any, **kwargs: Any) -> None:
@@ -83,14 +113,22 @@ def _restored(restore: Callable[..., ak.Array], state: tuple[Any, ...]) -> Entry
     return EntryBatch(array.layout, behavior=array._behavior, attrs=array._attrs)
 
 
-def labelled(array: ak.Array, report: Report) -> EntryBatch:
-    """Return an array of the entries of a report as a batch that knows their origin."""
-    origin = {
-        "dataset": report.dataset,
-        "metadata": report.metadata,
-        "file": report.file_path,
-        "object_path": report.object_path,
-        "entry_start": report.tree_entry_start,
-        "entry_stop": report.tree_entry_stop,
-    }
-    return EntryBatch(array.layout, behavior=array._behavior, attrs={**(array._attrs or {}), **origin})
+def labelled(array: ak.Array, counters: frozenset[str] | None = None, **origin: Any) -> EntryBatch:
+    """Return an array of the entries of a file as a batch that knows their origin.
+
+    Parameters
+    ----------
+    array : ak.Array
+        The entries as records.
+    counters : frozenset of str, optional
+        The collections that have counters; by default those that the array knows already.
+    **origin
+        The attributes of the batch.
+
+    Returns
+    -------
+    EntryBatch
+        The same entries.
+    """
+    known = {} if counters is None else {_COUNTERS: counters}
+    return EntryBatch(array.layout, behavior=array._behavior, attrs={**(array._attrs or {}), **known, **origin})

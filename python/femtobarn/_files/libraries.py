@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from femtobarn._files.ntuple import NTuple
     from femtobarn._files.report import Report
 
-__all__ = ["Output", "plain_output", "regularize"]
+__all__ = ["Output", "grouping", "plain_output", "regularize"]
 
 _NAMES = {
     "ak": "ak",
@@ -35,6 +35,7 @@ _NAMES = {
     "pl": "pl",
     "polars": "pl",
     "batch": "batch",
+    "flat": "flat",
 }
 _TREES = ("TTree", "TNtuple", "TNtupleD")
 _WITHOUT_UNIONS = {"pd": "pandas", "pl": "Polars"}
@@ -46,7 +47,7 @@ _GROUPS: dict[str, tuple[Any, ...]] = {
 
 
 def regularize(library: str | ModuleType) -> str:
-    """Return the short name of a library: "ak", "np", "pd", "arrow", "pl" or "batch".
+    """Return the short name of a library: "ak", "np", "pd", "arrow", "pl", "batch" or "flat".
 
     Examples
     --------
@@ -59,9 +60,14 @@ def regularize(library: str | ModuleType) -> str:
     if known is None:
         raise UsageError(
             f"unknown library {library!r}: use 'ak' (Awkward), 'np' (NumPy), 'arrow' (pyarrow), 'pd' (pandas), "
-            "'pl' (Polars) or 'batch' (for any consumer of Arrow's capsules)"
+            "'pl' (Polars), 'batch' (for any consumer of Arrow's capsules) or 'flat' (named tuples for Numba)"
         )
     return known
+
+
+def grouping(library: str | ModuleType, how: Any = None) -> Any:
+    """Return how columns are grouped: "zip" if lists of a collection belong together, as in "flat"."""
+    return "zip" if library == "flat" else how
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,10 @@ class Output:
             return batch
         if self.library == "ak":
             return self._group_awkward(self._descend(batch, self.inside))
+        if self.library == "flat":
+            from femtobarn._files.flat import flat_of
+
+            return flat_of(self._descend(batch, self.inside), None, self.ntuple._counters())
         if self.library == "np":
             return _grouped(self._numpy_columns(batch), self.how)
         if self.library == "pd":
@@ -158,7 +168,16 @@ class Output:
             return grouped
         from femtobarn._files.entry_batch import labelled
 
-        return labelled(grouped, report)
+        return labelled(
+            grouped,
+            self.ntuple._counters(),
+            dataset=report.dataset,
+            metadata=report.metadata,
+            file=report.file_path,
+            object_path=report.object_path,
+            entry_start=report.tree_entry_start,
+            entry_stop=report.tree_entry_stop,
+        )
 
     def single(self, batch: Batch) -> Any:
         """Return the single column that `inside` selects, in the form of the library.
@@ -177,6 +196,10 @@ class Output:
             return batch
         if self.library == "ak":
             return self._descend(batch, self.inside)
+        if self.library == "flat":
+            from femtobarn._files.flat import flat_view
+
+            return flat_view(self._descend(batch, self.inside).layout, self.inside[-1])
         if self.library == "np":
             return self._single_numpy(batch)
         if self.library == "pd":

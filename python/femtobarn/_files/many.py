@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from femtobarn._files.bad_files import BadFiles, SkipBadFiles
 from femtobarn._files.filesets import Source, ranges_of, sources_of
-from femtobarn._files.libraries import regularize
+from femtobarn._files.libraries import grouping, regularize
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import Files, Opening, open_pairs
 from femtobarn._files.pieces import AHEAD, How, Piece, begin_ahead, give, pieces_of
@@ -116,7 +116,7 @@ def iterate(
     if expressions is not None and not isinstance(expressions, str):
         expressions = list(expressions)
     request = Request(
-        (expressions, filter_name, filter_typename, filter_field, filter_branch, how),
+        (expressions, filter_name, filter_typename, filter_field, filter_branch, grouping(library, how)),
         (regularize(library), how, ak_add_doc),
         step_size,
         num_threads(threads) if threads is not None else None,

@@ -81,6 +81,7 @@ class NTuple(Readable):
         self._known_lacking: list[tuple[str, str]] | None = None  # missing fields that no read has warned about
         self._known_sizes: dict[int, dict[str, Any]] | None = None
         self._accesses: dict[tuple[str, str | None], core_module.Accesses] = {}  # by function and directory
+        self._known_counters: frozenset[str] | None = None
         self._pages: core_module.SharedPages | None = None  # of pieces that other processes read
         self._id = None
         if threads is not None:
@@ -430,6 +431,13 @@ class NTuple(Readable):
         known = other._known_schema
         if known is not None and self._known_schema is None and self._core.is_alike(other._core):
             self._known_schema = known.elsewhere(self._where(), self._core.files)
+
+    def _counters(self) -> frozenset[str]:
+        """Return the names of collections that have a counter, as "Muon" for the field nMuon."""
+        if self._known_counters is None:
+            names = self._core.keys()
+            self._known_counters = frozenset(name[1:] for name in names if name.startswith("n") and "." not in name)
+        return self._known_counters
 
     def _where(self) -> str:
         return f"{self.name!r}" + (f" ({self.file_path})" if self.file_path else "")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 from femtobarn._files.explain import Plan
 from femtobarn._files.fields import HasFields
 from femtobarn._files.filters import compile_filter, name_matches
-from femtobarn._files.libraries import Output, regularize
+from femtobarn._files.libraries import Output, grouping, regularize
 from femtobarn._files.pieces import How, begin_ahead, give, pieces_of
 from femtobarn._shared.compat import check_read_options
 from femtobarn._shared.steps import check_step_size, clip_entries, num_bytes, step_entries
@@ -74,7 +74,8 @@ class Readable(HasFields):
             - "pd": a `pandas.DataFrame`: numbers as NumPy columns, all other types as `ArrowDtype`; the index is the
               entry number;
             - "pl": a `polars.DataFrame`, which, like pandas, does not support `std::variant`;
-            - "batch": an object with Arrow's `__arrow_c_stream__`, which needs no other package.
+            - "batch": an object with Arrow's `__arrow_c_stream__`, which needs no other package;
+            - "flat": a named tuple of NumPy views for compiled functions of Numba, as of `EntryBatch.flat`.
         how : None, type or str
             `tuple`, `list` or `dict`: returns the columns in such a container ("ak", "np" and "pd"). "zip": combines
             lists of equal lengths into lists of records ("ak"). The untyped collections from which these lists are
@@ -118,7 +119,8 @@ class Readable(HasFields):
         100 * var * float32
         """
         check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        fields = expressions, filter_name, filter_typename, filter_field, filter_branch
+        paths = self._paths(*fields, grouping(library, how))
         self._warn_of_lacking(paths, expressions, filter_name)
         output = self._output(paths, library, how, ak_add_doc, virtual=virtual)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
@@ -185,7 +187,8 @@ class Readable(HasFields):
         True
         """
         check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch, how)
+        fields = expressions, filter_name, filter_typename, filter_field, filter_branch
+        paths = self._paths(*fields, grouping(library, how))
         self._warn_of_lacking(paths, expressions, filter_name)
         output = self._output(paths, library, how, ak_add_doc, virtual=virtual)
         entries = clip_entries(self.num_entries, entry_start, entry_stop)

@@ -80,7 +80,7 @@ def part_of(array: ak.Array, start: int, stop: int) -> ak.Array:
     contents = whole.contents
     layout._contents = _Contents(len(contents), lambda index: contents[index][start:stop])
     layout._fields = whole.fields
-    return ak.Array(layout)
+    return ak.Array(layout, attrs=array._attrs)
 
 
 class _Contents(list[Any]):

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._files.filesets import Source, changed, metadata_of, ranges_of, sources_of
+from femtobarn._files.libraries import grouping
 from femtobarn._files.many import File, Line, Request
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import reopening
 from femtobarn._files.pickled import Place, Places, opened_files
-from femtobarn._files.report import Report
 from femtobarn._processing.work import BATCH, PER_WORKER, Lazy, Piece, Sizes
 from femtobarn._shared.repr import plural
 from femtobarn._shared.steps import num_bytes
@@ -66,7 +66,7 @@ class _EntriesWork:
         return ntuple._pages
 
     def _paths(self, ntuple: NTuple) -> list[str] | None:
-        return ntuple._paths(self._fields, None, None, None, None)
+        return ntuple._paths(self._fields, None, None, None, None, grouping(self._library))
 
     def _reader(self, ntuple: NTuple, paths: list[str] | None, pages: SharedPages | None = None) -> LazyReader | None:
         """Return what reads columns when they are touched; None if they are read at once."""
@@ -117,17 +117,23 @@ class _EntriesWork:
         place = piece.place and piece.place._replace(start=piece.place.start + first)
         return replace(piece, number=number, n=n, start=piece.start + first, place=place, loaded=None)
 
-    def _labelled(self, events: Any, piece: Piece) -> Any:
+    def _labelled(self, events: Any, piece: Piece, counters: frozenset[str] | None = None) -> Any:
         """Return the events of a piece with their origin, if the library can hold it."""
         if self._library != "ak" or piece.place is None:
             return events
         from femtobarn._files.entry_batch import labelled
 
         place, dataset = piece.place, piece.dataset
-        name = (place.name or "").partition(";")[0]
-        stop = place.start + piece.n
-        metadata = self._metadata.get(dataset, {}) if dataset is not None else {}
-        return labelled(events, Report(None, place.file, name, place.start, stop, 0, dataset, metadata))  # type: ignore[arg-type]
+        return labelled(
+            events,
+            counters,
+            dataset=dataset,
+            metadata={} if dataset is None else self._metadata.get(dataset, {}),
+            file=place.file,
+            object_path=(place.name or "").partition(";")[0],
+            entry_start=place.start,
+            entry_stop=place.start + piece.n,
+        )
 
     def load(self, piece: Piece) -> Any:
         ntuple, start = self._found(piece)
@@ -137,10 +143,10 @@ class _EntriesWork:
         output = ntuple._output(paths, self._library, None, False, virtual=self._lazy is not None)
         reader = self._reader(ntuple, paths, pages)
         if reader is not None:
-            return self._labelled(output.group(reader.read(start, stop, prefetch=True)), piece)
+            return self._labelled(output.group(reader.read(start, stop, prefetch=True)), piece, ntuple._counters())
         ntuple._warn_of_lacking(paths, self._fields, None)
         read = ntuple._read(paths, start, stop, None, ntuple._is_named(self._fields), pages)
-        return self._labelled(output.group(read), piece)
+        return self._labelled(output.group(read), piece, ntuple._counters())
 
     def each(self, loaded: Any) -> Iterator[Any]:
         return iter(loaded)
@@ -403,7 +409,7 @@ class FilesetWork(_EntriesWork):
             return max(input_size // own, 1) * own if self._library == "ak" and size is not None else own
 
         request = Request(
-            (self._fields, None, None, None, None, None),
+            (self._fields, None, None, None, None, grouping(self._library)),
             (self._library, None, False),
             step_size,
             prefetch=loads and self._lazy is None,

@@ -1,0 +1,157 @@
+"""Arrays as named tuples of NumPy views, which compiled functions of Numba take as they are."""
+
+from __future__ import annotations
+
+import functools
+import keyword
+import re
+from collections import namedtuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from femtobarn.errors import KeyNotFoundError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["flat_of", "flat_view"]
+
+_UNTYPED = re.compile(r"_collection\d+")  # as RNTuple names the collections that lists are projected from
+
+
+def flat_of(array: Any, names: Iterable[str] | None, counters: frozenset[str]) -> Any:
+    """Return an array of records as a named tuple of its columns.
+
+    Parameters
+    ----------
+    array : ak.Array
+        An array of records.
+    names : iterable of str, optional
+        The fields; by default all, but not the untyped collections whose members are fields themselves.
+    counters : frozenset of str
+        The names of collections, as "Muon" if the ntuple has the field nMuon.
+
+    Returns
+    -------
+    tuple
+        Each column as `flat_view` returns it. Lists of one collection, as Muon_pt and Muon_eta, are one member, "Muon",
+        with their common offsets and the members "pt" and "eta".
+
+    Raises
+    ------
+    KeyNotFoundError
+        If the array has no such field.
+    """
+    fields = array.fields
+    chosen = [name for name in fields if not _UNTYPED.fullmatch(name)] if names is None else list(names)
+    whole: dict[str, Any] = {}
+    members: dict[str, list[tuple[str, Any]]] = {}
+    for name in chosen:
+        if name not in fields:
+            raise KeyNotFoundError(f"no field {name!r} in the batch: its fields are {', '.join(fields)}")
+        view = flat_view(array[name].layout, name)
+        collection, _, member = name.partition("_")
+        if collection in counters and member and collection not in fields and _is_list(view):
+            whole.setdefault(collection, None)  # where its first member is
+            members.setdefault(collection, []).append((member, view))
+        else:
+            whole[name] = view
+    for collection, found in members.items():
+        columns = {"offsets": found[0][1].offsets}
+        for member, view in found:
+            inner = view._asdict()
+            del inner["offsets"]
+            columns |= {member: inner["values"]} if list(inner) == ["values"] else {member: _tuple(member, inner)}
+        whole[collection] = _tuple(collection, columns)
+    return _tuple("Flat", whole)
+
+
+def flat_view(layout: Any, name: str = "Flat") -> Any:
+    """Return a layout of Awkward as NumPy arrays without copies.
+
+    Parameters
+    ----------
+    layout : ak.contents.Content
+        The layout.
+    name : str
+        The name of the class, if the result is a named tuple.
+
+    Returns
+    -------
+    numpy.ndarray or tuple
+        Numbers are arrays, and lists tuples of `offsets` and the members of their records, or `values`. Strings have
+        bytes as values; optional values have an `index` into `values`, which is negative for missing ones.
+    """
+    if layout.is_option:
+        layout = layout.to_IndexedOptionArray64()
+        return _tuple(name, {"index": _plain(layout.index.data), "values": flat_view(layout.content, name)})
+    if layout.is_indexed:
+        layout = layout.project()
+    if layout.is_numpy:
+        return _plain(layout.data)
+    if layout.is_unknown:
+        return _plain(np.empty(layout.length))
+    if layout.is_regular and layout.content.is_numpy and layout.parameter("__array__") is None:
+        return _plain(layout.to_RegularArray().maybe_to_NumpyArray().data)
+    if layout.is_list:
+        layout = layout.to_ListOffsetArray64(False)
+        offsets, content = _plain(layout.offsets.data), layout.content
+        if content.is_indexed and not content.is_option:
+            content = content.project()
+        if content.is_record:
+            return _tuple(name, {"offsets": offsets, **_members(content)})
+        return _tuple(name, {"offsets": offsets, "values": flat_view(content, name)})
+    if layout.is_record:
+        return _tuple(name, _members(layout))
+    contents = {f"values{tag}": flat_view(content, name) for tag, content in enumerate(layout.contents)}
+    return _tuple(name, {"tags": _plain(layout.tags.data), "index": _plain(layout.index.data), **contents})
+
+
+def _members(layout: Any) -> dict[str, Any]:
+    names = [f"slot{name}" if layout.is_tuple else name for name in layout.fields]
+    return {name: flat_view(layout.content(field), name) for name, field in zip(names, layout.fields, strict=True)}
+
+
+def _is_list(view: Any) -> bool:
+    return isinstance(view, tuple) and getattr(view, "_fields", ("",))[0] == "offsets"
+
+
+def _plain(data: Any) -> npt.NDArray[Any]:
+    """Return an array of the kind that all batches have, so that Numba compiles a function once: read-only, aligned."""
+    view: npt.NDArray[Any] = np.require(data, requirements="A").view()
+    view.flags.writeable = False
+    return view
+
+
+def _tuple(name: str, columns: dict[str, Any]) -> Any:
+    return _class(name, tuple(columns))(*columns.values())
+
+
+@functools.lru_cache(maxsize=10_000)
+def _class(name: str, fields: tuple[str, ...]) -> type:
+    """Return a class of named tuples, the same for the same names. Names that Python does not allow are changed."""
+    names: list[str] = []
+    for field in fields:
+        plain = _identifier(field)
+        while plain in names:
+            plain += "_"
+        names.append(plain)
+    made = namedtuple(_identifier(name), names)  # type: ignore[misc] # noqa: PYI024 (the members depend on the data)
+    return type(made.__name__, (made,), {"__slots__": (), "_of": (name, fields), "__reduce__": _reduced})
+
+
+def _reduced(self: Any) -> tuple[Any, ...]:
+    """Pickle the names of the class, which is in no module."""
+    return _made, (*self._of, tuple(self))
+
+
+def _made(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    return _class(name, fields)(*values)
+
+
+def _identifier(name: str) -> str:
+    plain = re.sub(r"\W", "_", name).lstrip("_") or "member"
+    plain = f"member{plain}" if plain[0].isdigit() else plain
+    return f"{plain}_" if keyword.iskeyword(plain) else plain
