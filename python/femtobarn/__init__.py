@@ -68,6 +68,7 @@ from femtobarn.errors import (
 
 if TYPE_CHECKING:
     from femtobarn import aio
+    from femtobarn._files.entry import Entry
     from femtobarn._files.entry_batch import EntryBatch
 
 __all__ = [
@@ -84,6 +85,7 @@ __all__ = [
     "ConvertReport",
     "DataSet",
     "DataStore",
+    "Entry",
     "EntryBatch",
     "Enum",
     "Event",
@@ -171,10 +173,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("femtobarn.aio")
-    if name == "EntryBatch":  # it is a class of Awkward
-        from femtobarn._files.entry_batch import EntryBatch
+    if name in ("Entry", "EntryBatch"):  # they need Awkward
+        from femtobarn._files import entry, entry_batch
 
-        return EntryBatch
+        return entry.Entry if name == "Entry" else entry_batch.EntryBatch
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 

@@ -16,7 +16,7 @@ from femtobarn.errors import KeyNotFoundError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["flat_of", "flat_view"]
+__all__ = ["flat_of", "flat_view", "named_tuple", "named_tuple_class"]
 
 _UNTYPED = re.compile(r"_collection\d+")  # as RNTuple names the collections that lists are projected from
 
@@ -63,9 +63,9 @@ def flat_of(array: Any, names: Iterable[str] | None, counters: frozenset[str]) -
         for member, view in found:
             inner = view._asdict()
             del inner["offsets"]
-            columns |= {member: inner["values"]} if list(inner) == ["values"] else {member: _tuple(member, inner)}
-        whole[collection] = _tuple(collection, columns)
-    return _tuple("Flat", whole)
+            columns |= {member: inner["values"]} if list(inner) == ["values"] else {member: named_tuple(member, inner)}
+        whole[collection] = named_tuple(collection, columns)
+    return named_tuple("Flat", whole)
 
 
 def flat_view(layout: Any, name: str = "Flat") -> Any:
@@ -86,7 +86,7 @@ def flat_view(layout: Any, name: str = "Flat") -> Any:
     """
     if layout.is_option:
         layout = layout.to_IndexedOptionArray64()
-        return _tuple(name, {"index": _plain(layout.index.data), "values": flat_view(layout.content, name)})
+        return named_tuple(name, {"index": _plain(layout.index.data), "values": flat_view(layout.content, name)})
     if layout.is_indexed:
         layout = layout.project()
     if layout.is_numpy:
@@ -101,12 +101,12 @@ def flat_view(layout: Any, name: str = "Flat") -> Any:
         if content.is_indexed and not content.is_option:
             content = content.project()
         if content.is_record:
-            return _tuple(name, {"offsets": offsets, **_members(content)})
-        return _tuple(name, {"offsets": offsets, "values": flat_view(content, name)})
+            return named_tuple(name, {"offsets": offsets, **_members(content)})
+        return named_tuple(name, {"offsets": offsets, "values": flat_view(content, name)})
     if layout.is_record:
-        return _tuple(name, _members(layout))
+        return named_tuple(name, _members(layout))
     contents = {f"values{tag}": flat_view(content, name) for tag, content in enumerate(layout.contents)}
-    return _tuple(name, {"tags": _plain(layout.tags.data), "index": _plain(layout.index.data), **contents})
+    return named_tuple(name, {"tags": _plain(layout.tags.data), "index": _plain(layout.index.data), **contents})
 
 
 def _members(layout: Any) -> dict[str, Any]:
@@ -125,12 +125,13 @@ def _plain(data: Any) -> npt.NDArray[Any]:
     return view
 
 
-def _tuple(name: str, columns: dict[str, Any]) -> Any:
-    return _class(name, tuple(columns))(*columns.values())
+def named_tuple(name: str, columns: dict[str, Any]) -> Any:
+    """Return values as a named tuple."""
+    return named_tuple_class(name, tuple(columns))(*columns.values())
 
 
 @functools.lru_cache(maxsize=10_000)
-def _class(name: str, fields: tuple[str, ...]) -> type:
+def named_tuple_class(name: str, fields: tuple[str, ...]) -> type:
     """Return a class of named tuples, the same for the same names. Names that Python does not allow are changed."""
     names: list[str] = []
     for field in fields:
@@ -148,7 +149,7 @@ def _reduced(self: Any) -> tuple[Any, ...]:
 
 
 def _made(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    return _class(name, fields)(*values)
+    return named_tuple_class(name, fields)(*values)
 
 
 def _identifier(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import hashlib
+import itertools
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from femtobarn._files.many import File, Line, Request
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import reopening
 from femtobarn._files.pickled import Place, Places, opened_files
+from femtobarn._processing.compiled import CompiledCalls
 from femtobarn._processing.work import BATCH, PER_WORKER, Lazy, Piece, Sizes
 from femtobarn._shared.repr import plural
 from femtobarn._shared.steps import num_bytes
@@ -149,7 +151,14 @@ class _EntriesWork:
         return self._labelled(output.group(read), piece, ntuple._counters())
 
     def each(self, loaded: Any) -> Iterator[Any]:
-        return iter(loaded)
+        if isinstance(loaded, CompiledCalls):
+            return iter(loaded)
+        from femtobarn._files.entry import entries_of
+
+        return entries_of(loaded)
+
+    def compiled(self, function: Any, loaded: Any) -> CompiledCalls:
+        return CompiledCalls(function, loaded)
 
     def single(self, piece: Piece, at: int) -> Piece:
         return self._at(piece, at, 1, piece.number)
@@ -160,9 +169,9 @@ class _EntriesWork:
         # of a step or a piece that is partly damaged, other parts can be read
         if piece.loaded is not None:
             alone = self.load(piece.without_loaded())
-            yield alone if at is None else alone[at]
+            yield alone if at is None else next(itertools.islice(self.each(alone), at, None))
         if at is not None and piece.n > 1:
-            yield self.load(self.single(piece, at))[0]
+            yield next(self.each(self.load(self.single(piece, at))))
 
     def where(self, piece: Piece, at: int | None) -> str:
         if at is None and piece.n > 1:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from femtobarn import _core
+from femtobarn._processing.compiled import is_compiled
 from femtobarn._processing.statistics import TimeStatistics
 from femtobarn._shared.caller import name_of
 from femtobarn._store.containers import count_events
@@ -21,6 +22,7 @@ from femtobarn.errors import FemtobarnError
 if TYPE_CHECKING:
     from femtobarn._core import Loader
     from femtobarn._files.pickled import Place
+    from femtobarn._processing.compiled import CompiledCalls
     from femtobarn._store.containers import Holder
     from femtobarn._store.datastore import DataStore
 
@@ -152,6 +154,9 @@ class Work(Protocol):
     def each(self, loaded: Any) -> Iterator[Any]:
         """Iterate over the loaded events."""
 
+    def compiled(self, function: Any, loaded: Any) -> CompiledCalls | None:
+        """Return the calls of a compiled function for loaded events; None if it is called for each of them."""
+
     def single(self, piece: Piece, at: int) -> Piece:
         """Return one of the events of a piece."""
 
@@ -240,6 +245,9 @@ class StoreWork:
     def each(self, loaded: EventBatch) -> Iterator[Any]:
         return iter(loaded)
 
+    def compiled(self, function: Any, loaded: Any) -> None:
+        return None
+
     def single(self, piece: Piece, at: int) -> Piece:
         return Piece(piece.number, 1, piece.keys[at * _KEY : (at + 1) * _KEY])
 
@@ -306,8 +314,21 @@ def run(
     stops : callable, optional
         Returns whether the caller has stopped waiting for the outcome.
     """
-    items = enumerate(work.each(loaded)) if task.by_event else iter([(None, loaded)])
     times: list[float] = []
+    if task.by_event and is_compiled(task.function):
+        began = time.perf_counter()
+        calls = work.compiled(task.function, loaded)
+        found = calls and calls.all()
+        if found is not None:
+            if found:
+                each = (time.perf_counter() - began) / len(found)
+                outcome.calls = outcome.calls.merged(TimeStatistics(len(found), each, each, each))
+            for value in found:
+                if not _add(task, outcome, value):
+                    return
+            return
+        loaded = loaded if calls is None else calls
+    items = enumerate(work.each(loaded)) if task.by_event else iter([(None, loaded)])
     try:
         _run(work, task, piece, items, outcome, times, stops)
     finally:
@@ -323,65 +344,80 @@ def _run(
     times: list[float],
     stops: Callable[[], bool] | None,
 ) -> None:
-    values = outcome.values
+    function, clock = task.function, time.perf_counter
     for at, item in items:
         if stops is not None and stops():
             return
+        began = clock()
         try:
-            value = _read(work, task, piece, (at, item), times, stops)
+            try:
+                value = function(item)
+            finally:
+                times.append(clock() - began)
         except BaseException as error:  # of `sys.exit`, too, the event must be known
-            outcome.failures.append(failure(work.where(piece, at), error, piece.n if at is None else 1))
-            if not task.skips or not isinstance(error, Exception) or is_of_a_store(error):
-                outcome.raised = error
-                return
-            continue
-        if value is None:
-            continue
-        if task.reduce is None or not values:
-            values.append(value)
-            continue
-        try:
-            values[0] = task.reduce(values[0], value)
-        except BaseException as error:
-            outcome.raised, outcome.what = error, "reduce"
+            try:
+                value = _called_again(work, task, piece, (at, item), error, times, stops)
+            except BaseException as last:
+                outcome.failures.append(failure(work.where(piece, at), last, piece.n if at is None else 1))
+                if not task.skips or not isinstance(last, Exception) or is_of_a_store(last):
+                    outcome.raised = last
+                    return
+                continue
+        if not _add(task, outcome, value):
             return
 
 
-def _read(
+def _add(task: Task, outcome: Outcome, value: Any) -> bool:
+    """Add a result to the outcome; returns whether that was possible."""
+    values = outcome.values
+    if value is None:
+        return True
+    if task.reduce is None or not values:
+        values.append(value)
+        return True
+    try:
+        values[0] = task.reduce(values[0], value)
+    except BaseException as error:
+        outcome.raised, outcome.what = error, "reduce"
+        return False
+    return True
+
+
+def _called_again(
     work: Work,
     task: Task,
     piece: Piece,
     part: tuple[int | None, Any],
+    error: BaseException,
     times: list[float],
     stops: Callable[[], bool] | None,
 ) -> Any:
-    """Call the function; with what is read anew if it fails because columns that it touches cannot be read."""
+    """Call the function again after an error, if it may be tried again, or with what is read anew; or raise the error.
+
+    What is read anew is what it touches and could not be read.
+    """
     at, item = part
-    again = work.reloaded(piece, at)
+    anew: Iterator[Any] | None = None
+    n_left = task.tries - 1
     while True:
-        try:
-            return _called(task, item, times, stops)
-        except Exception as error:
-            if not any(isinstance(cause, FemtobarnError) for cause in _causes(error)):
-                raise
-            following = next(again, None)
-            if following is None:
-                raise
-            item = following
-
-
-def _called(task: Task, item: Any, times: list[float], stops: Callable[[], bool] | None) -> Any:
-    """Call the function, again if it fails and may be tried again; others are not repeated for that."""
-    for left in reversed(range(task.tries)):
+        ends = not isinstance(error, Exception) or (stops is not None and stops()) or is_of_a_store(error)
+        if n_left and not ends:
+            n_left -= 1
+        else:
+            if not (isinstance(error, Exception) and any(isinstance(one, FemtobarnError) for one in _causes(error))):
+                raise error
+            anew = work.reloaded(piece, at) if anew is None else anew
+            item = next(anew, None)
+            if item is None:
+                raise error
+            n_left = task.tries - 1
         began = time.perf_counter()
         try:
             return task.function(item)
-        except Exception as error:
-            if not left or (stops is not None and stops()) or is_of_a_store(error):
-                raise
+        except BaseException as last:
+            error = last
         finally:
             times.append(time.perf_counter() - began)
-    return None
 
 
 def run_singly(work: Work, task: Task, piece: Piece, outcome: Outcome, stops: Callable[[], bool] | None) -> None:
