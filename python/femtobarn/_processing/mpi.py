@@ -6,10 +6,11 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._processing.workers import events_of, outcomes_of, pack_outcome, timed, unpack_outcome
+from femtobarn._processing.workers import alone, events_of, outcomes_of, pack_outcome, unpack_outcome
 from femtobarn.errors import WorkerDiedError
 
 if TYPE_CHECKING:
+    from femtobarn._processing.accumulate import Unfinished
     from femtobarn._processing.work import Outcome, Piece, Task, Work
 
 __all__ = ["MpiPool", "serve_mpi"]
@@ -40,10 +41,10 @@ class MpiPool:
         self._sends = [sent for sent in self._sends if not sent.test()[0]]
         self._sends.append(self._comm.isend(piece.without_loaded(), self._idle.pop(0), _TO_WORKER))
 
-    def wait(self) -> list[Outcome | Piece]:
+    def wait(self) -> list[Outcome | Piece | Unfinished]:
         if self._comm.size == 1:
             piece = self._own.pop()
-            outcome = timed(
+            outcome = alone(
                 self._work, self._task, piece, partial(events_of, self._work, piece), "rank 0", self._idle_since
             )
             self._idle_since = time.time()

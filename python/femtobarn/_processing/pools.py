@@ -14,12 +14,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from femtobarn._processing.accumulate import Accumulator, Unfinished
 from femtobarn._processing.workers import (
+    alone,
     events_of,
     pack_outcome,
     pickled_work,
@@ -27,7 +29,6 @@ from femtobarn._processing.workers import (
     timed,
     unpack_outcome,
     work_of,
-    written,
 )
 from femtobarn._shared.optional import optional
 from femtobarn.errors import UsageError, WorkerDiedError
@@ -53,8 +54,8 @@ class Workers(Protocol):
     def send(self, piece: Piece) -> None:
         """Hand over a piece."""
 
-    def wait(self) -> list[Outcome | Piece]:
-        """Wait for outcomes, and for pieces of dead workers that must be repeated."""
+    def wait(self) -> list[Outcome | Piece | Unfinished]:
+        """Wait for outcomes, and for pieces of dead workers that must be repeated: a piece may be to blame."""
 
     def close(self, *, ends_early: bool) -> None:
         """End the workers."""
@@ -80,12 +81,20 @@ class ThreadPool:
 
     def _serve(self, name: str) -> None:
         idle_since = time.time()
-        while (piece := self._todo.get()) is not None and not self._ends:
+        state = Accumulator(self._task)
+        coming = [self._todo.get()]
+        while (piece := coming.pop()) is not None and not self._ends:
             load = partial(events_of, self._work, piece)
-            outcome = timed(self._work, self._task, piece, load, name, idle_since, self._is_ended)
+            outcome = timed(self._work, self._task, piece, load, name, idle_since, self._is_ended, state)
             del piece, load  # an idle thread must not keep loaded products
             idle_since = time.time()
+            with contextlib.suppress(queue.Empty):
+                coming.append(self._todo.get_nowait())
+            state.end(outcome, is_last=not coming or coming[0] is None)
             self._done.put(outcome)
+            del outcome
+            if not coming:
+                coming.append(self._todo.get())
 
     def _is_ended(self) -> bool:
         return self._ends
@@ -97,8 +106,8 @@ class ThreadPool:
         self._n_out += 1
         self._todo.put(piece)
 
-    def wait(self) -> list[Outcome | Piece]:
-        outcomes: list[Outcome | Piece] = []
+    def wait(self) -> list[Outcome | Piece | Unfinished]:
+        outcomes: list[Outcome | Piece | Unfinished] = []
         while not outcomes:
             try:
                 outcomes.append(self._done.get(timeout=0.1))  # so that Ctrl-C is heard
@@ -140,6 +149,7 @@ class _Process:
     process: Any
     pieces: dict[int, Piece]
     has_begun: bool = False
+    held: dict[int, Piece] = field(default_factory=dict)  # whose results are in its state
 
 
 class ProcessPool:
@@ -172,7 +182,7 @@ class ProcessPool:
         self._packed = packed
         self._n_stillborn = 0
         for connection, worker in self._workers.items():
-            worker.has_begun = False
+            worker.has_begun, worker.held = False, {}
             with contextlib.suppress(OSError):  # it has died: `wait` detects this
                 connection.send(packed)
         while len(self._workers) < self.n_workers:
@@ -200,8 +210,8 @@ class ProcessPool:
         with contextlib.suppress(OSError):  # it has died: `wait` detects this, and returns the piece
             connection.send(piece.without_loaded())
 
-    def wait(self) -> list[Outcome | Piece]:
-        outcomes: list[Outcome | Piece] = []
+    def wait(self) -> list[Outcome | Piece | Unfinished]:
+        outcomes: list[Outcome | Piece | Unfinished] = []
         for connection in multiprocessing.connection.wait(list(self._workers)):
             worker = self._workers[connection]
             try:
@@ -211,15 +221,19 @@ class ProcessPool:
                 continue
             if worker.has_begun:
                 outcome = unpack_outcome(packed)
-                del worker.pieces[outcome.piece]
+                piece = worker.pieces.pop(outcome.piece)
+                if outcome.is_held:
+                    worker.held[piece.number] = piece
+                for number in itertools.chain(outcome.lost, *(numbers for numbers, _ in outcome.given)):
+                    worker.held.pop(number, None)
                 outcomes.append(outcome)
             elif packed:
                 raise UsageError(f"another process cannot load the function or its events: {packed.decode()}")
             worker.has_begun = True
         return outcomes
 
-    def _replace(self, connection: Any) -> list[Piece]:
-        """Start another process for one that has died; returns its current piece."""
+    def _replace(self, connection: Any) -> list[Piece | Unfinished]:
+        """Start another process for one that has died; returns its current piece, and those that its state had."""
         worker = self._workers.pop(connection)
         worker.process.join()
         if not worker.has_begun:
@@ -233,7 +247,7 @@ class ProcessPool:
         # The next piece, which it may have begun to load, is not to blame: another process has it next.
         first = [worker.pieces.pop(number) for number in list(worker.pieces)[:1]]
         self._start(worker.pieces)
-        return first
+        return [*first, *map(Unfinished, worker.held.values())]
 
     def close(self, *, ends_early: bool) -> None:
         self._is_used = False
@@ -274,7 +288,7 @@ def _run_future(key: str, packed: bytes, piece: Piece, sent: float) -> bytes:
         return b""
     work, task = known
     worker = f"{os.uname().nodename} {os.getpid()}"
-    return pack_outcome(written(work, task, piece, timed(work, task, piece, partial(work.load, piece), worker, sent)))
+    return pack_outcome(alone(work, task, piece, partial(work.load, piece), worker, sent, writes=True))
 
 
 def dask_client() -> Any:
@@ -319,7 +333,7 @@ class FuturesPool:
 
     def _run_here(self, piece: Piece, sent: float) -> Outcome:
         load, name = partial(events_of, self._work, piece), threading.current_thread().name
-        return timed(self._work, self._task, piece, load, name, sent, self._ended.is_set)
+        return alone(self._work, self._task, piece, load, name, sent, self._ended.is_set)
 
     def has_room(self) -> bool:
         return len(self._out) < 3 * self.n_workers
@@ -347,8 +361,8 @@ class FuturesPool:
             self._scattered = self._scatter(self._packed, hash=False)
         return self._scattered
 
-    def wait(self) -> list[Outcome | Piece]:
-        outcomes: list[Outcome | Piece] = []
+    def wait(self) -> list[Outcome | Piece | Unfinished]:
+        outcomes: list[Outcome | Piece | Unfinished] = []
         while not outcomes:
             done, _ = concurrent.futures.wait(list(self._out), return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:

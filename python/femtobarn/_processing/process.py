@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from femtobarn._files.bad_files import BadFile, BadFiles, SkipBadFiles
 from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
+from femtobarn._processing.accumulate import HeldPieces, Unfinished
 from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
 from femtobarn._processing.entries import FilesetWork, NTupleWork
 from femtobarn._processing.mpi import MpiPool, serve_mpi
@@ -109,7 +110,7 @@ class ProcessResult:
 @known_options()
 def process(
     source: Holder[Any] | Files,
-    function: Callable[[Any], Any],
+    function: Callable[..., Any],
     *,
     preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
     virtual: bool = False,
@@ -121,6 +122,7 @@ def process(
     input_batch_size: int | None = None,
     output_batch_size: int | None = None,
     reduce: Callable[[Any, Any], Any] | None = None,
+    state: Callable[[], Any] | None = None,
     by_dataset: bool = False,
     progress: bool | None = None,
     checkpoint: PathLike | None = None,
@@ -177,6 +179,11 @@ def process(
         ``x * x`` and use ``operator.add``, not ``lambda acc, x: acc + x * x``, which also squares sums. It is called in
         the order of the events. Sums of floats are the same for any number of workers if `output_batch_size` is given;
         otherwise, their last digits may differ.
+    state : callable, optional
+        Makes what each worker fills, as a histogram. The function is called with an event or a batch and the state,
+        and changes the state or returns another one. `reduce` combines states at the end, in any order. Each event
+        counts exactly once, also if a worker dies. Executors of ``concurrent.futures``, Dask and checkpoints have a
+        state for each batch.
     by_dataset : bool
         Whether results of different datasets of a fileset are kept apart: the value is a dict.
     progress : bool, optional
@@ -236,7 +243,9 @@ def process(
         opening = _Opening(BadFiles(skip_bad_files), allow_missing, with_cache(storage_options, cache))
         work = _work(source, preload, lazy, _library(library, by, source), opening)
         _check_datasets(work, by_dataset)
-        task = Task(function, by == "event", reduce, on_error == "skip", _TRIES if on_error == "retry" else 1)
+        _check_state(state, by, reduce, on_error)
+        tries = _TRIES if on_error == "retry" else 1
+        task = Task(function, by == "event", reduce, on_error == "skip", tries, state, checkpoint is None)
         if comm is None or comm.rank == 0:
             if output_batch_size is None:
                 size = work.batch_size(by, _n_workers(executor, workers), executor == "threads")
@@ -244,9 +253,9 @@ def process(
                 if by == "event" or isinstance(source, Holder) or input_batch_size is not None:
                     size = size and min(size, sizes[1])
                 sizes = size, max(sizes[1], size or 0)
-            state = Checkpoint(checkpoint, {} if checkpoint is None else _identity(work, task, by, sizes[0], key))
+            done = Checkpoint(checkpoint, {} if checkpoint is None else _identity(work, task, by, sizes[0], key))
             if by_dataset:
-                state.state.groups = state.state.groups or {}
+                done.state.groups = done.state.groups or {}
             pool = _pool(work, task, executor, workers, kept)
     except BaseException as error:
         failed = error
@@ -254,13 +263,13 @@ def process(
     finally:
         _agree(comm, failed)
     if comm is None:
-        return _run(work, task, state, pool, sizes, on_error, progress)
+        return _run(work, task, done, pool, sizes, on_error, progress)
     result = None
     try:
         if comm.rank > 0:
             serve_mpi(work, task, comm)
         else:
-            result = _run(work, task, state, pool, sizes, on_error, progress)
+            result = _run(work, task, done, pool, sizes, on_error, progress)
     except BaseException as error:
         with contextlib.suppress(ProcessError):  # its own error has more details
             _shared(comm, None, error)
@@ -289,6 +298,18 @@ def _check(
     called, module = getattr(reduce, "__name__", None), getattr(reduce, "__module__", None) or ""
     if called in ("sum", "fsum") and module.split(".")[0] in ("builtins", "math", "numpy", "awkward"):
         raise UsageError(f"reduce must combine two results, but {called}(a, b) sums over a: use operator.add")
+
+
+def _check_state(state: Any, by: str, reduce: Any, on_error: str) -> None:
+    if state is None:
+        return
+    if not callable(state):
+        raise UsageError(f"state must be a function that makes a state, as a histogram, not {state!r}")
+    if reduce is None:
+        raise UsageError("state needs reduce, which combines the states of two workers, e.g. operator.add")
+    if by == "event" and on_error != "raise":
+        raise UsageError(f"on_error={on_error!r} with a state needs by='batch': an event that fails spoils the state")
+    _check_returns("state", state)
 
 
 def _check_returns(what: str, function: Any) -> None:
@@ -328,6 +349,7 @@ def _identity(work: Work, task: Task, by: str, size: int | None, key: str | None
         "output_batch_size": str(size),
         **function_identity("function", task.function, key),
         **function_identity("reduce", task.reduce, key),
+        **({} if task.state is None else function_identity("state", task.state, key)),
     }
 
 
@@ -525,6 +547,7 @@ def _master(
     tries: dict[int, int] = {}
     out: dict[int, Piece] = {}
     early: dict[int, tuple[Outcome, Piece]] = {}  # outcomes that came too early, without products
+    held = HeldPieces()
     n_given = state.n_pieces
     # The number of results that wait for their turn is bounded. Without `reduce`, all are kept anyway.
     most = sys.maxsize if task.reduce is None else max(_AHEAD, 32 * pool.n_workers)
@@ -542,18 +565,32 @@ def _master(
         if not out:
             return
         for answer in pool.wait():
+            if isinstance(answer, Unfinished):
+                held.lost((answer.piece.number,))
+                again.append(answer.piece)
+                continue
             number = answer.number if isinstance(answer, Piece) else answer.piece
             outcome = answer if isinstance(answer, Outcome) and answer.raised is None else None
+            finished = []
+            if isinstance(answer, Outcome):
+                held.lost(answer.lost)
+                again += [out[other] for other in answer.lost]
+                if answer.is_held:
+                    held.hold(answer)
+                    out[number] = out[number].without_loaded()
+                finished = held.given(answer)
             if outcome is None:
                 tries[number] = tries.get(number, 0) + 1
-                outcome = _given_up(work, out[number], answer, tries[number], on_error)
-                if outcome is None:
-                    again.append(out[number])
-                    continue
+                outcome = _given_up(work, task, out[number], answer, tries[number], on_error)
             else:
                 statistics._add(outcome)
-            tries.pop(number, None)
-            early[number] = outcome, out.pop(number).without_loaded()
+            if outcome is None:
+                again.append(out[number])
+            elif not outcome.is_held:
+                finished.append(outcome)
+            for one in finished:
+                tries.pop(one.piece, None)
+                early[one.piece] = one, out.pop(one.piece).without_loaded()
         while state.n_pieces in early:
             outcome, done = early.pop(state.n_pieces)
             try:
@@ -564,7 +601,7 @@ def _master(
         yield state.n_events
 
 
-def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str) -> Outcome | None:
+def _given_up(work: Work, task: Task, piece: Piece, answer: Any, n_tries: int, on_error: str) -> Outcome | None:
     """Raise the error of a piece, or return its replacement; None to try again."""
     if isinstance(answer, Piece):
         if n_tries < _TRIES:
@@ -576,7 +613,7 @@ def _given_up(work: Work, piece: Piece, answer: Any, n_tries: int, on_error: str
     if isinstance(answer.raised, KeyboardInterrupt):
         raise answer.raised
     is_retried = on_error == "retry" and isinstance(answer.raised, Exception) and not is_of_a_store(answer.raised)
-    if is_retried and answer.what == "loading" and n_tries < _TRIES:
+    if is_retried and (answer.what == "loading" or task.state is not None) and n_tries < _TRIES:
         return None
     if is_retried and answer.failures:
         n_tries = _TRIES  # where it was called

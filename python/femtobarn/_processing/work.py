@@ -106,6 +106,12 @@ class Outcome:
     processing: float = 0.0
     calls: TimeStatistics = field(default_factory=TimeStatistics)
     began: float = 0.0
+    # with states of workers: whether the function was called; whether the result is in a state; which pieces must be
+    # repeated, as their state is spoiled; states, and the pieces whose results they have
+    is_called: bool = False
+    is_held: bool = False
+    lost: tuple[int, ...] = ()
+    given: list[tuple[tuple[int, ...], Any]] = field(default_factory=list)
     raised: BaseException | None = None
     what: str = "the function"  # that has raised it
     advice: str = ""
@@ -120,6 +126,8 @@ class Task:
     reduce: Callable[[Any, Any], Any] | None
     skips: bool
     tries: int = 1  # how often the function is called for an event, or a batch, that it fails for
+    state: Callable[[], Any] | None = None  # makes what the function fills; else it takes no state
+    keeps_state: bool = True  # for many pieces
 
 
 Sizes: TypeAlias = "tuple[int | None, int]"

@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from femtobarn._processing.accumulate import Accumulator
 from femtobarn._processing.work import Outcome, Piece, Task, Work, failure, is_of_a_store, run, run_singly
 from femtobarn._store.write_batch import flush_open
 from femtobarn.errors import FemtobarnError, UsageError
 
 __all__ = [
+    "alone",
     "events_of",
     "outcomes_of",
     "pack_outcome",
@@ -41,8 +43,9 @@ def timed(
     worker: str,
     idle_since: float,
     stops: Callable[[], bool] | None = None,
+    state: Accumulator | None = None,
 ) -> Outcome:
-    """Process a piece, whose events `load` returns, and measure each step."""
+    """Process a piece, whose events `load` returns, and measure each step; `state` is that of the worker."""
     began = time.time()
     clock = time.perf_counter()
     is_local = piece.loaded is None
@@ -55,6 +58,10 @@ def timed(
     outcome.loading = time.perf_counter() - clock
     try:
         if failed is None:
+            if state is not None:
+                task = state.task
+                state.begin(piece, outcome)
+                outcome.is_called = True
             run(work, task, piece, loaded, outcome, stops)
         elif not task.skips or not isinstance(failed, Exception) or is_of_a_store(failed):
             outcome.raised, outcome.what = failed, "loading"
@@ -100,6 +107,7 @@ def outcomes_of(work: Work, task: Task, name: str, receive: Callable[[bool], Pie
 
     `receive` returns a piece; if told to wait, it returns None only at the end.
     """
+    state = Accumulator(task)
     with concurrent.futures.ThreadPoolExecutor(1) as loader:
 
         def begun(piece: Piece | None) -> tuple[Piece, concurrent.futures.Future[Any]] | None:
@@ -110,8 +118,31 @@ def outcomes_of(work: Work, task: Task, name: str, receive: Callable[[bool], Pie
         while (ready := ahead or begun(receive(True))) is not None:
             piece, events = ready
             ahead = begun(receive(False))
-            yield written(work, task, piece, timed(work, task, piece, events.result, name, idle_since))
+            outcome = timed(work, task, piece, events.result, name, idle_since, state=state)
+            written(work, task, piece, outcome)
+            state.end(outcome, is_last=ahead is None)
+            yield outcome
             idle_since = time.time()
+
+
+def alone(
+    work: Work,
+    task: Task,
+    piece: Piece,
+    load: Callable[[], Any],
+    worker: str,
+    idle_since: float,
+    stops: Callable[[], bool] | None = None,
+    *,
+    writes: bool = False,
+) -> Outcome:
+    """Process a piece as `timed`, with a state of its own; `writes` tells whether `written` is called."""
+    state = Accumulator(task, keeps=False)
+    outcome = timed(work, task, piece, load, worker, idle_since, stops, state)
+    if writes:
+        written(work, task, piece, outcome)
+    state.end(outcome, is_last=True)
+    return outcome
 
 
 def serve_process(connection: Any, packed: bytes, name: str) -> None:
@@ -204,7 +235,8 @@ def pack_outcome(outcome: Outcome) -> bytes:
         return number + pickle.dumps(outcome)
     except Exception as error:
         told = FemtobarnError(f"the result of the function cannot be sent to another process: {error}")
-        return number + pickle.dumps(dataclasses.replace(outcome, values=[], raised=outcome.raised or told))
+        failed = dataclasses.replace(outcome, values=[], given=[], is_held=False, raised=outcome.raised or told)
+        return number + pickle.dumps(failed)
 
 
 def unpack_outcome(packed: bytes) -> Outcome:
@@ -224,7 +256,7 @@ def pickled_work(work: Work, task: Task, *, by_name: bool) -> bytes:
     """
     is_script = Path(getattr(sys.modules["__main__"], "__file__", None) or "").is_file()  # "<stdin>" is none
     by_value = False
-    for what, function in (("the function", task.function), ("reduce", task.reduce)):
+    for what, function in (("the function", task.function), ("reduce", task.reduce), ("state", task.state)):
         is_of_main = getattr(getattr(function, "func", function), "__module__", None) == "__main__"
         try:
             pickle.dumps(function)
