@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import itertools
 import operator
 import os
 import pickle
@@ -310,6 +311,17 @@ def test_tasks_name_a_file_and_a_range_never_the_list() -> None:
     assert sum(piece.n for piece in pieces) == 200_000 * 10_000
     assert max(len(pickle.dumps(piece)) for piece in pieces) < 600
     assert len(pickle.dumps(work)) < 1000
+
+
+@pytest.mark.parametrize(("by", "most"), [("event", 16_384), ("batch", 100_000)])
+def test_pieces_are_equal_parts_that_are_not_too_large(by: str, most: int) -> None:
+    described = {"object_path": "Events", "num_entries": 230_000}
+    for n_files in (1, 1000):
+        work = work_of({"tt": {"files": {f"{n}.root": described for n in range(n_files)}}})
+        work.batch_size(by, 2, False)
+        sizes = {piece.n for piece in itertools.islice(work.pieces((None, 1), 0, None, loads=False), 100)}
+        assert max(sizes) <= (min(most, 57_500) if n_files == 1 else most)
+        assert max(sizes) - min(sizes) < 20
 
 
 def n_mapped(directory: Path) -> int:

@@ -164,3 +164,16 @@ def test_memory_of_a_step_is_used_again_when_nobody_holds_it(tmp_path: Path) -> 
         del batch
     assert len(places) == 40
     assert len(set(places)) <= 8
+
+
+def test_a_tree_and_an_ntuple_of_the_same_events_have_the_same_views(shared: Path) -> None:
+    columns = ["nMuon", "Muon_pt", "Muon_charge", "nJet", "Jet_pt", "MET_pt"]
+    tree, ntuple = (
+        next(iter(fb.iterate({"dy": [f"{shared / path}:Events"]}, columns, library="flat")))
+        for path in ("ttree/nano_dy.root", "rntuple/nano_dy_rntuple.root")
+    )
+    assert sorted(tree._fields) == sorted(ntuple._fields) == ["Jet", "MET_pt", "Muon", "nJet", "nMuon"]
+    assert ntuple.Muon._fields == tree.Muon._fields == ("offsets", "pt", "charge")
+    for name in ("offsets", "pt", "charge"):
+        assert np.array_equal(getattr(tree.Muon, name), getattr(ntuple.Muon, name))
+    assert opposite_pairs(tree)[0] == opposite_pairs(ntuple)[0] > 0

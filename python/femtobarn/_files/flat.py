@@ -44,14 +44,14 @@ def flat_of(array: Any, names: Iterable[str] | None, counters: frozenset[str]) -
     KeyNotFoundError
         If the array has no such field.
     """
-    fields = array.fields
+    fields, whole_layout = array.fields, array.layout
     chosen = [name for name in fields if not _UNTYPED.fullmatch(name)] if names is None else list(names)
     whole: dict[str, Any] = {}
     members: dict[str, list[tuple[str, Any]]] = {}
     for name in chosen:
         if name not in fields:
             raise KeyNotFoundError(f"no field {name!r} in the batch: its fields are {', '.join(fields)}")
-        view = flat_view(array[name].layout, name)
+        view = flat_view(whole_layout.content(name) if whole_layout.is_record else array[name].layout, name)
         collection, _, member = name.partition("_")
         if collection in counters and member and collection not in fields and _is_list(view):
             whole.setdefault(collection, None)  # where its first member is

@@ -34,6 +34,7 @@ __all__ = ["FilesetWork", "NTupleWork"]
 
 # Awkward has a fixed cost per batch, which is small for this many entries, if they fit into this memory.
 _COLUMNS, _MEMORY = 100_000, "100 MB"
+_EVENTS = 16_384  # the same for functions of one event
 _COLUMNS_PER_WORKER = 4  # minimum number of batches per worker, as far as these are small
 _PER_PROCESS = 2  # the same for other processes, which decompress pages again for each batch
 _KEPT = 16  # files that are kept open for the pieces that are handed out
@@ -193,8 +194,7 @@ class _EntriesWork:
 def _share(n_entries: int, by: str, n_workers: int, in_threads: bool) -> int:
     """Return a size of pieces that gives each worker several."""
     n_each = _PER_PROCESS if not in_threads else PER_WORKER if by == "event" else _COLUMNS_PER_WORKER
-    size = max(n_entries // (n_each * n_workers), BATCH)
-    return size if by == "event" else min(size, _COLUMNS)
+    return min(max(n_entries // (n_each * n_workers), BATCH), _EVENTS if by == "event" else _COLUMNS)
 
 
 def _cut(start: int, stop: int, size: int, ends: list[int]) -> Iterator[tuple[int, int]]:
