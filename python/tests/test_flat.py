@@ -177,3 +177,12 @@ def test_a_tree_and_an_ntuple_of_the_same_events_have_the_same_views(shared: Pat
     for name in ("offsets", "pt", "charge"):
         assert np.array_equal(getattr(tree.Muon, name), getattr(ntuple.Muon, name))
     assert opposite_pairs(tree)[0] == opposite_pairs(ntuple)[0] > 0
+
+
+def test_lists_of_different_lengths_are_not_one_collection(tmp_path):
+    lists = {"nA": np.array([1, 2]), "A_x": ak.Array([[1.0], [2.0, 3.0]]), "A_y": ak.Array([[1.0, 5.0], [2.0]])}
+    fb.write(tmp_path / "lists.root", lists, name="Events")
+    batch = next(fb.iterate(tmp_path / "lists.root"))
+    with pytest.raises(fb.UsageError, match="A_x and A_y have different lengths"):
+        batch.flat()
+    assert batch.flat(["A_y"]).A.y.tolist() == [1, 5, 2]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from femtobarn.errors import KeyNotFoundError
+from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -43,6 +43,8 @@ def flat_of(array: Any, names: Iterable[str] | None, counters: frozenset[str]) -
     ------
     KeyNotFoundError
         If the array has no such field.
+    UsageError
+        If lists of one collection have different lengths.
     """
     fields, whole_layout = array.fields, array.layout
     chosen = [name for name in fields if not _UNTYPED.fullmatch(name)] if names is None else list(names)
@@ -62,7 +64,11 @@ def flat_of(array: Any, names: Iterable[str] | None, counters: frozenset[str]) -
         columns = {"offsets": found[0][1].offsets}
         for member, view in found:
             inner = view._asdict()
-            del inner["offsets"]
+            if not np.array_equal(inner.pop("offsets"), columns["offsets"]):
+                raise UsageError(
+                    f"{collection}_{found[0][0]} and {collection}_{member} have different lengths, but n{collection} "
+                    f"makes them one collection: read them in separate flat views, as flat(['{collection}_{member}'])"
+                )
             columns |= {member: inner["values"]} if list(inner) == ["values"] else {member: named_tuple(member, inner)}
         whole[collection] = named_tuple(collection, columns)
     return named_tuple("Flat", whole)
