@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+collect_ignore_glob = [] if importlib.util.find_spec("coffea") else ["femtobarn/_coffea/*", "femtobarn/coffea.py"]
 
 
 def missing(reason):

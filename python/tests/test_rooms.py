@@ -19,6 +19,8 @@ ROOMS = [
     ["_processing"],
     ["_aio"],
     ["aio"],
+    ["_coffea", "_graphed"],
+    ["coffea", "graphed"],
     ["_cli_verbs"],
     ["_cli"],
 ]

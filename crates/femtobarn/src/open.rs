@@ -207,8 +207,10 @@ pub(crate) fn open_reader_in(
         Err(error) if options.allow_missing && is_missing(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
+    let uuid = file.header().uuid.0;
     if femtobarn_ttree::is_tree(&key.class_name) {
-        return femtobarn_ttree::open(source, file, &key, &path, options.reader).map(Some);
+        let tree = femtobarn_ttree::open(source, file, &key, &path, options.reader)?;
+        return Ok(Some(tree.in_file(uuid)));
     }
     if key.class_name != RNTUPLE_CLASS {
         if options.allow_missing {
@@ -216,7 +218,8 @@ pub(crate) fn open_reader_in(
         }
         return Err(not_an_rntuple(source.url(), path, &key));
     }
-    reader_of(source, file, (&path, &key), options.reader).map(Some)
+    let reader = reader_of(source, file, (&path, &key), options.reader)?;
+    Ok(Some(reader.in_file(uuid)))
 }
 
 /// Opens the ntuple of a key.

@@ -11,7 +11,7 @@ use femtobarn::io::SourceMeta;
 use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::arrow;
 use crate::batch::Batch;
@@ -127,6 +127,14 @@ impl NTuple {
     /// tag.
     fn states(&self) -> Vec<State> {
         self.inner.states().map(state).collect()
+    }
+
+    /// The UUID of each file, 16 bytes; zeros if it has none.
+    fn uuids<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let readers = self.inner.readers().iter();
+        readers
+            .map(|reader| PyBytes::new(py, &reader.file_uuid()))
+            .collect()
     }
 
     /// Number of entries of each file.

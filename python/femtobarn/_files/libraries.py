@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from femtobarn._files.ntuple import NTuple
     from femtobarn._files.report import Report
 
-__all__ = ["Output", "grouping", "plain_output", "regularize"]
+__all__ = ["TREES", "Output", "grouping", "plain_output", "regularize"]
 
 _NAMES = {
     "ak": "ak",
@@ -37,7 +37,7 @@ _NAMES = {
     "batch": "batch",
     "flat": "flat",
 }
-_TREES = ("TTree", "TNtuple", "TNtupleD")
+TREES = ("TTree", "TNtuple", "TNtupleD")
 _WITHOUT_UNIONS = {"pd": "pandas", "pl": "Polars"}
 _GROUPS: dict[str, tuple[Any, ...]] = {
     "ak": (None, tuple, list, dict, "zip"),
@@ -214,7 +214,7 @@ class Output:
         from femtobarn._files.awkward_arrays import to_array
 
         # the schema of a wide ntuple takes a while to build, and is only needed for documentation
-        of_tree = self.ntuple.version in _TREES
+        of_tree = self.ntuple.version in TREES
         if self.add_doc:
             array = to_array(batch, self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree)
         else:
@@ -225,7 +225,7 @@ class Output:
         optional("awkward", "all")
         from femtobarn._files.virtual_arrays import to_virtual_array
 
-        of_tree = self.ntuple.version in _TREES
+        of_tree = self.ntuple.version in TREES
         if self.add_doc:
             options = self.ntuple._schema, self.add_doc, self.ntuple.description, of_tree
             return _inside(to_virtual_array(batch, *options), self.inside)

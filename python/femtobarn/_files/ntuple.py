@@ -8,18 +8,21 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, SupportsIndex
+from uuid import UUID, uuid5
 
 from femtobarn import _core as core_module
 from femtobarn._files.access_log import AccessLog, access_log_of
 from femtobarn._files.explain import Cluster, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.field_rows import FIELD_HEADER, field_rows
+from femtobarn._files.libraries import TREES
 from femtobarn._files.metrics import Metrics, Source
 from femtobarn._files.pickled import absolute
 from femtobarn._files.proof import proven, verified
 from femtobarn._files.reading import Readable
 from femtobarn._files.schema import Schema
 from femtobarn._shared.caller import calling_function
+from femtobarn._shared.optional import optional
 from femtobarn._shared.progress import Progress
 from femtobarn._shared.repr import format_bytes, format_table, html_table, plural, shortened, skipped_lines
 from femtobarn._shared.steps import num_threads, step_entries
@@ -130,6 +133,21 @@ class NTuple(Readable):
         return self._core.files[0][1] if self._core.files else ""
 
     @property
+    def uuid(self) -> UUID:
+        """The UUID in the header of the file; of several files a digest of all their UUIDs, in their order.
+
+        Every file that ROOT writes has a UUID of its own. A copy of a file has the same one.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> fb.open(dimuon).uuid == fb.open(dimuon).uuid
+        True
+        """
+        known = self._core.uuids()
+        return UUID(bytes=known[0]) if len(known) == 1 else uuid5(UUID(int=0), b"".join(known).hex())
+
+    @property
     def clusters(self) -> tuple[Cluster, ...]:
         """The clusters of all files, in entry order.
 
@@ -213,6 +231,39 @@ class NTuple(Readable):
             (name, NTuple(opened, threads=self._default_threads, progress=self._progress, attribute_of=(self, name)))
             for name, opened in self._core.attributes()
         )
+
+    def form(self, fields: str | Iterable[str] | None = None) -> Any:
+        """Return the Awkward form of fields, without reading any page.
+
+        Parameters
+        ----------
+        fields : str or iterable of str, optional
+            Names, paths or patterns of the fields, as for `arrays`; by default all fields.
+
+        Returns
+        -------
+        ak.forms.RecordForm
+            The form that `arrays` returns. Branches of a TTree that turn out to be unreadable when they are read are
+            still in it.
+
+        Raises
+        ------
+        KeyNotFoundError
+            If a name matches no field; the message lists the nearest names.
+
+        Examples
+        --------
+        >>> import femtobarn as fb
+        >>> print(fb.open(dimuon).form(["nMuon", "Muon_pt"]).type)
+        {nMuon: int64, Muon_pt: var * float32}
+        """
+        optional("awkward", "all")
+        from femtobarn._files.virtual_arrays import form_of
+
+        paths = self._paths(fields, None, None, None, None)
+        self._warn_of_lacking(paths, fields, None)
+        reader = self._core.lazy(paths, self._core.accesses("", learns=False))
+        return form_of(reader.read(0, 0), self.version in TREES)
 
     def verify(
         self,

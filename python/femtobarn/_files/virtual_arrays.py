@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from femtobarn._core_types import Node
     from femtobarn._files.schema import Schema
 
-__all__ = ["part_of", "to_virtual_array"]
+__all__ = ["column_of", "form_of", "lazy_record", "part_of", "to_virtual_array"]
 
 _MOST_FORMS = 10_000
 _OLDEST = (2, 9)  # of Awkward, with virtual arrays of unknown length
@@ -66,9 +66,76 @@ def to_virtual_array(
     names = batch.names()
     parameters = {"__doc__": description} if add_doc is True and description else None
     layout = RecordArray([], [], length=batch.num_entries, parameters=parameters)
-    contents = _Contents(len(names), lambda index: _content(batch, index, build, None if add_doc else of_tree))
-    layout._contents, layout._fields = contents, names
-    return ak.Array(layout)
+    return ak.Array(lazy_record(layout, names, lambda at: _content(batch, at, build, None if add_doc else of_tree)))
+
+
+def lazy_record(layout: Any, names: list[str], make: Callable[[int], Any]) -> Any:
+    """Give a record array without fields some that are made when they are accessed.
+
+    Parameters
+    ----------
+    layout : ak.contents.RecordArray
+        The array without fields. It is changed.
+    names : list of str
+        The names of the fields.
+    make : callable
+        A function of the position of a field that returns its layout. It is called once for each field.
+
+    Returns
+    -------
+    ak.contents.RecordArray
+        The same array.
+    """
+    layout._contents, layout._fields = _Contents(len(names), make), names
+    return layout
+
+
+def column_of(batch: LazyBatch, index: int, of_tree: bool = False) -> Any:
+    """Return the layout of a column whose buffers are read when they are touched.
+
+    Parameters
+    ----------
+    batch : LazyBatch
+        The range of entries from the core.
+    index : int
+        The position of the column.
+    of_tree : bool
+        Whether it comes from a TTree, as for `awkward_arrays.to_array`.
+
+    Returns
+    -------
+    ak.contents.Content
+        The layout, with `batch.num_entries` items.
+    """
+    return _content(batch, index, functools.partial(layouts_of, of_tree=of_tree), of_tree)
+
+
+def form_of(batch: LazyBatch, of_tree: bool = False) -> Any:
+    """Return the form of the arrays of a batch; nothing is read.
+
+    Parameters
+    ----------
+    batch : LazyBatch
+        A range of entries from the core.
+    of_tree : bool
+        Whether it comes from a TTree, as for `awkward_arrays.to_array`.
+
+    Returns
+    -------
+    ak.forms.RecordForm
+        The form, with the columns in the order of the batch.
+    """
+    known: dict[str, Any] = {}  # most columns have one of few forms
+    forms = []
+    names = batch.names()
+    for index in range(len(names)):
+        name, node = batch.column(index)
+        empty = _emptied(node)
+        kind = repr(empty)
+        if kind not in known:
+            known[kind] = layouts_of([(name, empty)], of_tree=of_tree)[0].form
+        forms.append(known[kind])
+    return ak.forms.RecordForm(forms, names)
 
 
 def part_of(array: ak.Array, start: int, stop: int) -> ak.Array:
@@ -78,9 +145,8 @@ def part_of(array: ak.Array, start: int, stop: int) -> ak.Array:
         return array[start:stop]
     layout = RecordArray([], [], length=stop - start, parameters=whole.parameters)
     contents = whole.contents
-    layout._contents = _Contents(len(contents), lambda index: contents[index][start:stop])
-    layout._fields = whole.fields
-    return ak.Array(layout, attrs=array._attrs)
+    record = lazy_record(layout, whole.fields, lambda index: contents[index][start:stop])
+    return ak.Array(record, attrs=array._attrs)
 
 
 class _Contents(list[Any]):

@@ -52,6 +52,8 @@ pub struct Reader {
     storage: Option<Arc<dyn Storage>>,
     /// Alternative names of fields.
     aliases: Arc<HashMap<String, FieldId>>,
+    /// UUID of the file; zeros if it has none.
+    file_uuid: [u8; 16],
 }
 
 impl Reader {
@@ -89,6 +91,7 @@ impl Reader {
             stats,
             storage: None,
             aliases: Arc::default(),
+            file_uuid: [0; 16],
         })
     }
 
@@ -115,7 +118,19 @@ impl Reader {
             stats: Arc::new(Stats::default()),
             storage: Some(storage),
             aliases,
+            file_uuid: [0; 16],
         }
+    }
+
+    /// The same in a file with a UUID.
+    pub fn in_file(mut self, uuid: [u8; 16]) -> Self {
+        self.file_uuid = uuid;
+        self
+    }
+
+    /// The UUID of the file; zeros if it has none, or the store is not a file.
+    pub fn file_uuid(&self) -> [u8; 16] {
+        self.file_uuid
     }
 
     /// The storage of the columns, if it is not an RNTuple.

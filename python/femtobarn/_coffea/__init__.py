@@ -1,0 +1,1 @@
+"""coffea on femtobarn: events, runners and filesets."""

@@ -1,0 +1,190 @@
+"""Sources of graphed, read by femtobarn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from femtobarn._files.open import Files, open_pairs, resolve
+from femtobarn._shared.optional import optional
+from femtobarn.errors import UsageError
+
+if TYPE_CHECKING:
+    from femtobarn._files.ntuple import NTuple
+
+__all__ = ["Source", "source"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files as a partitioned source of graphed. `source` makes it, and its `array` is what analyses begin with.
+
+    It implements `graphed.write.PartitionedSource`, and can be pickled: workers open the files of their partitions.
+
+    Attributes
+    ----------
+    files : tuple of (str, str)
+        The URL of each file, and the name of the ntuple.
+    fields : tuple of str
+        The fields of the events.
+    form : ak.forms.RecordForm
+        The form of the events.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    fields: tuple[str, ...]
+    form: Any = field(repr=False)
+    steps: tuple[tuple[tuple[int, int], ...], ...] | None = None
+    storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    def array(self, session: Any = None, *, name: str = "events", behavior: Mapping[Any, Any] | None = None) -> Any:
+        """Return the deferred array of the events; nothing is read.
+
+        Parameters
+        ----------
+        session : graphed.Session, optional
+            The session that records what is done with the array; by default a new one.
+        name : str
+            The name of the source in the session.
+        behavior : dict, optional
+            Behaviors of Awkward for a new session.
+
+        Returns
+        -------
+        graphed.Array
+            The array.
+
+        Examples
+        --------
+        >>> from femtobarn.graphed import source
+        >>> events = source(f"{dimuon}:Events", ["nMuon", "Muon_pt"]).array()
+        >>> pairs = events[events.nMuon == 2]
+        """
+        import awkward as ak
+
+        graphed = optional("graphed", "graphed")
+        backends = optional("graphed.awkward", "graphed")
+        tracer = ak.typetracer.typetracer_from_form(self.form, highlevel=True, behavior=behavior)
+        if session is None:
+            session = graphed.Session(backends.AwkwardBackend(behavior=behavior))
+        return session.source(name, form=backends.AwkwardForm(tracer), data=self)
+
+    def partitions(self, steps_per_file: int = 1) -> tuple[Any, ...]:
+        """Return the partitions. No file is opened: how many entries a partition has is found when it is read.
+
+        Parameters
+        ----------
+        steps_per_file : int
+            Number of partitions of a file. If the files were given with steps, these are the partitions.
+
+        Returns
+        -------
+        tuple of graphed.core.Partition
+            The partitions in the order of the files.
+        """
+        partition = optional("graphed.core", "graphed").Partition
+        if self.steps is None:
+            numbers = range(steps_per_file)
+            return tuple(partition.blind(*file, at, steps_per_file) for file in self.files for at in numbers)
+        if steps_per_file != 1:
+            raise UsageError("the files were given with steps, which are the partitions: leave out steps_per_file")
+        steps = zip(self.files, self.steps, strict=True)
+        return tuple(partition(*file, start, stop) for file, each in steps for start, stop in each)
+
+    def read_partition(self, partition: Any, columns: Sequence[str] | None, resources: Any) -> Any:
+        """Return the events of a partition.
+
+        Parameters
+        ----------
+        partition : graphed.core.Partition
+            The partition.
+        columns : sequence of str, optional
+            The fields to read; by default all.
+        resources : object
+            Keeps files open: an object with graphed's `open_once`.
+
+        Returns
+        -------
+        ak.Array
+            The events.
+        """
+
+        def opened(url: str) -> NTuple:
+            return open_pairs([(url, partition.tree or None)], progress=False, storage_options=self.storage_options)
+
+        ntuple = resources.open_once(partition.uri, opened)
+        where = partition.resolve(ntuple.num_entries)
+        wanted = self.fields if columns is None else self._top(columns)
+        return ntuple.arrays(wanted, entry_start=where.entry_start, entry_stop=where.entry_stop)
+
+    def _top(self, columns: Sequence[str]) -> list[str]:
+        """Return the fields of the events that have some columns: a member of a record is read with its record."""
+        known = frozenset(self.fields)
+        found = {column if column in known else column.partition(".")[0]: None for column in columns}
+        return list(found)
+
+    def __call__(self) -> Any:
+        """Return all events, which graphed asks for where it does not read by partitions."""
+        ntuple = open_pairs(list(self.files), storage_options=self.storage_options)
+        return ntuple.arrays(self.fields)
+
+
+def source(
+    files: Files,
+    fields: str | Iterable[str] | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Source:
+    """Return RNTuples or TTrees as a source of graphed.
+
+    Only the first file is opened, for its form; no page is read.
+
+    Parameters
+    ----------
+    files : str, path, dict or list
+        The location, as for `femtobarn.open`. A dict can have the steps of a preprocessed fileset, as
+        ``{url: {"object_path": "Events", "steps": [[0, 1000], [1000, 2000]]}}``.
+    fields : str or iterable of str, optional
+        Names or patterns of the fields; by default all, except for untyped collections whose members are fields
+        themselves.
+    storage_options : dict, optional
+        Settings for servers, as for `femtobarn.open`.
+
+    Returns
+    -------
+    Source
+        The source. Its `array` is a deferred array, of which graphed reads the fields that an analysis uses.
+
+    Raises
+    ------
+    UsageError
+        If only some files have steps.
+    FemtobarnError
+        As `femtobarn.open`.
+
+    Examples
+    --------
+    >>> from femtobarn.graphed import source
+    >>> source(f"{dimuon}:Events", "nMuon").fields
+    ('nMuon',)
+    """
+    steps: list[Any] = []
+    if isinstance(files, Mapping):
+        described = [file if isinstance(file, Mapping) else {} for file in files.values()]
+        steps = [file.get("steps") for file in described]
+        names = zip(files, files.values(), strict=True)
+        files = {url: file.get("object_path") if isinstance(file, Mapping) else file for url, file in names}
+    if any(steps) and not all(steps):
+        raise UsageError("some files have steps and others do not: give steps for all files, or for none")
+    pairs = resolve(files, storage_options)
+    first = open_pairs(pairs[:1], storage_options=storage_options)
+    paths = first._paths(fields, None, None, None, None, "zip")
+    form = first.form(paths)
+    named = tuple((url, name or first.object_path) for url, name in pairs)
+    made = Source(named, tuple(form.fields), form, storage_options=storage_options)
+    if not any(steps):
+        return made
+    if len(pairs) != len(steps):
+        raise UsageError("patterns cannot have steps: give the URL of each file")
+    return replace(made, steps=tuple(tuple((start, stop) for start, stop in each) for each in steps))
