@@ -16,6 +16,8 @@ from femtobarn._files.access_log import AccessLog
 from femtobarn._files.bad_files import BadFile
 from femtobarn._files.explain import Cluster, Plan, VerifyReport
 from femtobarn._files.field import Field
+from femtobarn._files.histogram import Histogram, HistogramAxis, histogram, histograms
+from femtobarn._files.listing import FoundFile, FoundObject, Info, Listing, info, ls
 from femtobarn._files.many import concatenate, iterate
 from femtobarn._files.metrics import Metrics, Request, Source, SourceMetrics
 from femtobarn._files.ntuple import NTuple
@@ -99,9 +101,15 @@ __all__ = [
     "FileError",
     "FileWriter",
     "FormatError",
+    "FoundFile",
+    "FoundObject",
+    "Histogram",
+    "HistogramAxis",
+    "Info",
     "IngestReport",
     "KeyNotFoundError",
     "LeftBehind",
+    "Listing",
     "MergeReport",
     "Metrics",
     "MissingDependencyError",
@@ -147,9 +155,13 @@ __all__ = [
     "create",
     "export",
     "hdf5_schema",
+    "histogram",
+    "histograms",
+    "info",
     "ingest",
     "iterate",
     "join_columns",
+    "ls",
     "merge",
     "open",
     "process",

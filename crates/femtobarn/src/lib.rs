@@ -19,8 +19,10 @@ mod counters;
 pub mod documents;
 pub mod export;
 pub mod expression;
+mod histograms;
 pub mod ingest;
 mod inputs;
+pub mod inspect;
 mod iterate;
 pub mod kinds;
 mod lazy;
@@ -124,6 +126,15 @@ pub mod write {
 /// ROOT files as containers of objects.
 pub mod rootfile {
     pub use femtobarn_rootfile::{Entry, FileWriter, RootFile, without_cycle};
+}
+
+/// Histograms and profiles: of files and of columns, and drawings of them.
+pub mod histogram {
+    pub use femtobarn_histogram::{AxisParts, Bins, Histogram, HistogramError, Moments, Parts};
+
+    pub use crate::histograms::{
+        Filled, Filling, HistogramFile, fill, of_bytes, png, svg, text, to_bytes, write_histogram,
+    };
 }
 
 /// TTrees.

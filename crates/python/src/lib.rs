@@ -9,6 +9,7 @@ mod convert;
 mod error;
 mod fields;
 mod fsspec;
+mod histogram;
 mod input;
 mod lazy;
 mod merge;
@@ -30,6 +31,7 @@ mod _core {
     use std::path::PathBuf;
 
     use femtobarn::Target;
+    use femtobarn::inspect::Listed;
     use femtobarn::io::Settings;
     use pyo3::prelude::*;
 
@@ -43,6 +45,8 @@ mod _core {
     use crate::convert::{convert, convert_many};
     #[pymodule_export]
     use crate::fields::Fields;
+    #[pymodule_export]
+    use crate::histogram::{Histogram, Histograms};
     #[pymodule_export]
     use crate::lazy::{Accesses, LazyBatch, LazyBatchIterator, LazyBuffer, LazyReader};
     #[pymodule_export]
@@ -69,6 +73,19 @@ mod _core {
     #[pyfunction]
     fn without_cycle(name: &str) -> &str {
         femtobarn::rootfile::without_cycle(name)
+    }
+
+    /// Lists a file or a directory, as a JSON document.
+    #[pyfunction]
+    fn listing(py: Python<'_>, url: &str, settings: BTreeMap<String, String>) -> PyResult<String> {
+        let read = || {
+            Ok(match femtobarn::inspect::list(url, false, &settings)? {
+                Listed::File(file) => file.document(),
+                Listed::Folder(folder) => folder.document(),
+            })
+        };
+        let document = py.detach(read).map_err(crate::error::to_python)?;
+        Ok(document.to_string())
     }
 
     /// Whether a file is on a server with a supported protocol.

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use femtobarn::documents;
+use femtobarn::inspect::Info;
 use femtobarn::io::SourceMeta;
 use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
 use femtobarn::{Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions};
+use femtobarn_cli::info_text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
@@ -328,6 +330,17 @@ impl NTuple {
             (reader.url(), first, document)
         });
         Ok(files.collect())
+    }
+
+    /// What `fb info` prints of the first file, and its document.
+    fn info(&self, py: Python<'_>) -> PyResult<(String, String)> {
+        let compute = || {
+            let reader = self.inner.readers().first().cloned();
+            let reader = reader.ok_or_else(|| Error::internal("the ntuple has no file"))?;
+            let info = Info::new(&self.inner, &reader)?;
+            Ok((info_text(&info), info.document().to_string()))
+        };
+        py.detach(compute).map_err(to_python)
     }
 
     fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, NTuple)>> {

@@ -24,7 +24,7 @@ from femtobarn._files.schema import Schema
 from femtobarn._shared.caller import calling_function
 from femtobarn._shared.optional import optional
 from femtobarn._shared.progress import Progress
-from femtobarn._shared.repr import format_bytes, format_table, html_table, plural, shortened, skipped_lines
+from femtobarn._shared.repr import format_bytes, format_table, html_list, plural, shortened, skipped_lines
 from femtobarn._shared.steps import num_threads, step_entries
 from femtobarn._shared.warning import warn_of_left_out, warn_outside
 from femtobarn.errors import FemtobarnError, UnreadableWarning, UsageError
@@ -433,10 +433,9 @@ class NTuple(Readable):
 
         if self._opened is None:
             return "<p>NTuple (closed)</p>"
-        rows, more = self._table()
-        tail = f"<p>… and {plural(more, 'field')} more: <code>show()</code> lists all</p>" if more else ""
+        rows, _ = self._table(None)
         skipped = "".join(f"<p>{html.escape(line)}</p>" for line in self._skipped_lines())
-        return f"<p>{html.escape(self._summary())}</p>{html_table(FIELD_HEADER, rows, right=(3,))}{tail}{skipped}"
+        return f"<p>{html.escape(self._summary())}</p>{html_list(FIELD_HEADER, rows, right=(3,))}{skipped}"
 
     def _skipped_lines(self) -> list[str]:
         skipped = self.skipped
@@ -445,10 +444,11 @@ class NTuple(Readable):
             lines.append(f"… and {plural(len(skipped) - _SHOWN, 'skipped field')} more: show() lists all")
         return lines
 
-    def _table(self) -> tuple[list[Any], int]:
+    def _table(self, most: int | None = _SHOWN) -> tuple[list[Any], int]:
+        """Return the rows of the first fields, and the number of the others."""
         top = self._schema.visible_children(None)
-        rows = field_rows(self._schema, top[:_SHOWN], self._column_sizes(), None)
-        return rows, max(0, len(top) - _SHOWN)
+        rows = field_rows(self._schema, top[:most], self._column_sizes(), None)
+        return rows, len(top) - len(top[:most])
 
     def _summary(self) -> str:
         files = self._core.files

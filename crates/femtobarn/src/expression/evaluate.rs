@@ -23,12 +23,7 @@ pub(super) fn evaluate(
     batch: &RecordBatch,
     first_entry: u64,
 ) -> Result<BooleanArray, Problem> {
-    let mut evaluator = Evaluator {
-        text,
-        batch,
-        first_entry,
-        columns: HashMap::new(),
-    };
+    let mut evaluator = Evaluator::new(text, batch, first_entry);
     let column = evaluator.value(tree)?;
     let refused = |what: String| Problem::new(&tree.span, what);
     let piece = evaluator.piece(tree);
@@ -59,6 +54,36 @@ pub(super) fn evaluate(
     Ok(BooleanArray::new(truths, None))
 }
 
+/// Evaluates to the numbers of all entries, one after another, without missing ones.
+pub(super) fn numbers(
+    tree: &Node,
+    text: &str,
+    batch: &RecordBatch,
+    first_entry: u64,
+) -> Result<Vec<f64>, Problem> {
+    let mut evaluator = Evaluator::new(text, batch, first_entry);
+    let column = evaluator.value(tree)?;
+    let Some(values) = column.data.as_floats() else {
+        let (piece, kind) = (evaluator.piece(tree), column.data.kind());
+        let what = format!("`{piece}` is {kind}, but numbers are needed");
+        return Err(Problem::new(&tree.span, what));
+    };
+    let is_constant = matches!(column.shape, Shape::Constant);
+    Ok(match column.valid {
+        _ if is_constant => {
+            let value = values.first().copied().unwrap_or_default();
+            vec![value; batch.num_rows()]
+        }
+        Some(valid) => {
+            let both = values.iter().zip(valid.iter());
+            both.filter(|(_, is_there)| *is_there)
+                .map(|(value, _)| *value)
+                .collect()
+        }
+        None => values.to_vec(),
+    })
+}
+
 /// Evaluates nodes.
 pub(super) struct Evaluator<'a> {
     text: &'a str,
@@ -69,6 +94,15 @@ pub(super) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
+    fn new(text: &'a str, batch: &'a RecordBatch, first_entry: u64) -> Self {
+        Self {
+            text,
+            batch,
+            first_entry,
+            columns: HashMap::new(),
+        }
+    }
+
     /// The text of a node, for messages.
     pub fn piece(&self, node: &Node) -> Cow<'a, str> {
         shortened(self.text.get(node.span.clone()).unwrap_or_default())

@@ -1,7 +1,7 @@
 //! Conditions on entries as strings, such as `nMuon >= 2 && any(Muon_pt > 20)`.
 //!
 //! [`Expression::parse`] builds a tree from a string, [`Expression::columns`] lists its columns, and
-//! [`Expression::evaluate`] returns one boolean per entry of a record batch. The batch determines the types: type
+//! [`Expression::evaluate`] returns one boolean per entry of a record batch, [`Expression::numbers`] all its numbers. The batch determines the types: type
 //! errors are found with the first batch, or from a schema with [`Expression::check`]. docs/guides/expressions.md
 //! describes the language.
 //!
@@ -58,6 +58,11 @@ impl Expression {
         &self.columns
     }
 
+    /// The string.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Checks that it can be evaluated on batches of this schema; errors are those of [`Expression::evaluate`].
     pub fn check(&self, schema: SchemaRef) -> Result<(), RNTupleError> {
         self.evaluate(&RecordBatch::new_empty(schema), 0).map(drop)
@@ -74,6 +79,18 @@ impl Expression {
         first_entry: u64,
     ) -> Result<BooleanArray, RNTupleError> {
         evaluate::evaluate(&self.tree, &self.text, batch, first_entry)
+            .map_err(|problem| problem.in_text(&self.text))
+    }
+}
+
+impl Expression {
+    /// Evaluates a batch to numbers: those of all entries, one after another. An expression may have one number per entry or
+    /// lists of numbers; conditions are 0 and 1. Missing values are left out.
+    ///
+    /// # Errors
+    /// If it is not about numbers, and errors of [`Expression::evaluate`].
+    pub fn numbers(&self, batch: &RecordBatch, first_entry: u64) -> Result<Vec<f64>, RNTupleError> {
+        evaluate::numbers(&self.tree, &self.text, batch, first_entry)
             .map_err(|problem| problem.in_text(&self.text))
     }
 }

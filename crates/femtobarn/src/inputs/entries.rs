@@ -121,7 +121,7 @@ impl<'e> Chooser<'e> {
 }
 
 /// The path of a column with numbers for members of pairs, which are `first` and `second` in C++ and in trees.
-fn numbered(column: &str, reader: &Reader) -> String {
+pub(crate) fn numbered(column: &str, reader: &Reader) -> String {
     let is_known = |path: &str| reader.find_field(path).is_some();
     if is_known(column) {
         return column.to_owned();
