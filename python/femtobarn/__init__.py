@@ -22,6 +22,7 @@ from femtobarn._files.many import concatenate, iterate
 from femtobarn._files.metrics import Metrics, Request, Source, SourceMetrics
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import open
+from femtobarn._files.rdataframe import rdataframe
 from femtobarn._files.report import Report
 from femtobarn._files.tracing import Recording, Replay, record, replay, report
 from femtobarn._operations.convert import ConvertReport, convert
@@ -165,6 +166,7 @@ __all__ = [
     "merge",
     "open",
     "process",
+    "rdataframe",
     "record",
     "recreate",
     "replay",

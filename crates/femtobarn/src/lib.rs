@@ -39,6 +39,7 @@ pub mod proof;
 pub mod replay;
 mod sizes;
 mod staged;
+mod stream;
 mod target;
 pub mod transfer;
 mod unreadable;
@@ -119,7 +120,8 @@ pub mod spec {
 pub mod write {
     pub use femtobarn_rntuple::write::{
         AttributeSetWriter, Existing, FieldKind, FieldModel, FillContext, Mode, NTupleWriter,
-        PageSink, ParallelWriter, SinkPlace, StoredAs, WriteOptions, all_or_none,
+        PageSink, ParallelWriter, SinkPlace, Staged, StagingFill, StoredAs, WriteOptions,
+        all_or_none,
     };
 }
 
@@ -145,6 +147,7 @@ pub mod ttree {
 pub use access_records::{accesses_of, schema_id};
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};
+pub use inputs::EntryIndex;
 pub use iterate::{Steps, StepsOptions};
 pub use lazy::{LazyReader, LazyStep, LazySteps, StepSize};
 pub use left_behind::{AllLeftBehind, LeftBehind};
@@ -155,5 +158,6 @@ pub use opening::Opening;
 pub use pattern::{is_pattern, matches};
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use staged::Delivery;
+pub use stream::{BatchStream, StreamTypes};
 pub use target::{Target, is_store, plain_name};
 pub use writable::{create_file, create_file_with, create_new_file, update_file};

@@ -5,6 +5,9 @@ mod batch;
 mod batches;
 mod buffer;
 mod callback;
+// its symbols are exported for C++ code that ROOT compiles in this process
+#[path = "../../capi/src/lib.rs"]
+mod capi;
 mod convert;
 mod error;
 mod fields;

@@ -1,7 +1,6 @@
 //! An ntuple of one or many files.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,7 +9,10 @@ use femtobarn::documents;
 use femtobarn::inspect::Info;
 use femtobarn::io::SourceMeta;
 use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
-use femtobarn::{Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions};
+use femtobarn::{
+    BatchStream, Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions,
+    StreamTypes,
+};
 use femtobarn_cli::info_text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
@@ -18,6 +20,8 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 use crate::arrow;
 use crate::batch::Batch;
 use crate::callback::Callback;
+use crate::capi::error::handle;
+use crate::capi::ntuple::{Around, fb_ntuple};
 use crate::error::{new, to_python};
 use crate::lazy::{Accesses, LazyReader};
 use crate::metadata;
@@ -439,17 +443,24 @@ impl NTuple {
         step: u64,
         threads: usize,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let entries = entry_start..entry_stop;
-        let selection = self.without_unreadable(py, paths, &entries)?;
-        let schema = Arc::new(selection.arrow_schema());
         let options = StepsOptions {
             step,
             threads,
             ..StepsOptions::default()
         };
-        let ntuple = self.inner.clone();
-        let begin = move || Steps::new(ntuple, selection, entries, options);
-        arrow::stream(py, Box::new(BatchReader::new(schema, begin)))
+        let make = || {
+            let selection = self.inner.select(paths.as_deref())?;
+            let (ntuple, entries) = (self.inner.clone(), entry_start..entry_stop);
+            BatchStream::new(ntuple, &selection, entries, options, StreamTypes::default())
+        };
+        let stream = py.detach(make).map_err(to_python)?;
+        arrow::stream(py, Box::new(BatchReader(stream)))
+    }
+
+    /// The address of a handle of the C ABI, which its receiver frees.
+    fn c_handle(&self) -> usize {
+        let around: Around = |work| Python::attach(|py| py.detach(work));
+        handle(fb_ntuple::new(self.inner.clone(), Some(around))).expose_provenance()
     }
 
     /// The Arrow schema of `paths`.
@@ -459,7 +470,12 @@ impl NTuple {
         py: Python<'py>,
         paths: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let selection = self.without_unreadable(py, paths, &(0..self.inner.n_entries()))?;
+        let settled = || {
+            let selection = self.inner.select(paths.as_deref())?;
+            let entries = 0..self.inner.n_entries();
+            self.inner.without_unreadable(&selection, &entries)
+        };
+        let selection = py.detach(settled).map_err(to_python)?;
         arrow::schema(py, &selection.arrow_schema())
     }
 }
@@ -505,19 +521,5 @@ impl NTuple {
             true => selection,
             false => selection.leaving_out(),
         })
-    }
-
-    /// The fields of a stream, whose schema is returned first.
-    fn without_unreadable(
-        &self,
-        py: Python<'_>,
-        paths: Option<Vec<String>>,
-        entries: &Range<u64>,
-    ) -> PyResult<Selection> {
-        let settled = || {
-            let selection = self.inner.select(paths.as_deref())?;
-            self.inner.without_unreadable(&selection, entries)
-        };
-        py.detach(settled).map_err(to_python)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use femtobarn::Steps;
+use femtobarn::{BatchStream, Steps};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -53,43 +53,19 @@ impl BatchIterator {
     }
 }
 
-/// The steps as a stream of record batches.
-pub struct BatchReader {
-    schema: SchemaRef,
-    /// Starts reading at the first batch, so that unreadable fields are not reported before.
-    begin: Option<Box<dyn FnOnce() -> Steps + Send>>,
-    steps: Option<Steps>,
-}
-
-impl BatchReader {
-    pub fn new(schema: SchemaRef, begin: impl FnOnce() -> Steps + Send + 'static) -> Self {
-        Self {
-            schema,
-            begin: Some(Box::new(begin)),
-            steps: None,
-        }
-    }
-}
+/// A stream of record batches whose reads may need the GIL.
+pub struct BatchReader(pub BatchStream);
 
 impl Iterator for BatchReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let external =
-            |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
-        if let Some(begin) = self.begin.take() {
-            self.steps = Some(begin());
-        }
-        let steps = self.steps.as_mut()?;
-        Some(match fsspec::without_gil(|| steps.next())? {
-            Ok((_, arrays)) => arrays.to_arrow().map_err(|error| external(error.into())),
-            Err(error) => Err(external(error.into())),
-        })
+        fsspec::without_gil(|| self.0.next())
     }
 }
 
-impl arrow_array::RecordBatchReader for BatchReader {
+impl RecordBatchReader for BatchReader {
     fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.0.schema()
     }
 }

@@ -15,6 +15,7 @@ use femtobarn_rntuple::RNTupleError;
 
 pub use entries::Entries;
 pub use joined::{JoinOptions, Unmatched};
+pub use keys::EntryIndex;
 
 pub(crate) use entries::{Chooser, joined, numbered};
 pub(crate) use joined::{check_joined, chosen, matched, open_joined};

@@ -103,6 +103,19 @@ impl Arrays {
         self
     }
 
+    /// Gives booleans as the bytes 0 and 1, which share the buffers of the result.
+    #[must_use]
+    pub fn with_byte_booleans(mut self) -> Self {
+        for slot in &mut self.slots {
+            if let SlotData::Leaf { dtype, .. } = slot
+                && *dtype == DType::Bool
+            {
+                *dtype = DType::UInt8;
+            }
+        }
+        self
+    }
+
     /// Number of entries.
     pub fn n_entries(&self) -> u64 {
         self.n_entries
