@@ -260,7 +260,6 @@ _Prepared: TypeAlias = "tuple[How, deque[Piece]]"
 class File:
     """A file that is opened, possibly in advance."""
 
-    number: int
     source: Source
     opening: Opening | None = None
     prepared: _Prepared | None = None  # also None for a file that is left out
@@ -297,7 +296,7 @@ class Line:
 
     def __init__(self, sources: list[Source], options: dict[str, Any], request: Request, bad_files: BadFiles) -> None:
         self._is_alone = len(sources) < 2
-        self._sources = enumerate(sources)
+        self._sources = iter(sources)
         self._options = options
         self._request = request
         self._bad_files = bad_files
@@ -361,10 +360,10 @@ class Line:
         self._last = None
 
     def _open_ahead(self) -> None:
-        for number, source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
+        for source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
             in_background = not (self._is_alone or isinstance(source.of, NTuple))
             opening = Opening([source.of], **self._options) if in_background else None  # type: ignore[list-item]
-            self._files.append(File(number, source, opening))
+            self._files.append(File(source, opening))
 
     def _coming(self, own: deque[Piece]) -> Iterator[tuple[Piece, bool]]:
         for piece in own:
