@@ -164,6 +164,8 @@ def test_files_of_a_dataset_are_lists_dicts_patterns_or_open_ntuples(dimuon: str
     ):
         value = process({"d": {"files": files, "treename": "Events"}}, origin, reduce=operator.add).value
         assert [(one[0], Path(one[2]).name) for one in value if one[3] == 0] == [("d", "a.root"), ("d", "b.root")]
+    steps = {a: {"object_path": "Events", "steps": [[5, 7]]}, b: "Events"}
+    assert [one[:5] for one in process(steps, origin, reduce=operator.add).value][:1] == [(None, {}, a, 5, 7)]
     for given in (a, [a], f"{tmp_path}/a*.root:Events", {a: "Events"}, {a: fb.open(a)}, Path(a)):
         value = process(given, origin, reduce=operator.add).value
         assert {(one[0], one[2]) for one in value} == {(None, a)}

@@ -373,7 +373,7 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
         for key, value in files.items():
             if isinstance(value, Mapping) and value.get("steps"):
                 raise UsageError(
-                    f"'steps' are not supported: remove those of {key!r}, and use entry_start and entry_stop"
+                    f"fb.open reads whole files, without the 'steps' of {key!r}: use fb.iterate or fb.process"
                 )
             name = value.get("object_path") if isinstance(value, Mapping) else value
             if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):
