@@ -253,6 +253,19 @@ def test_files_that_are_all_bad_are_an_error(mixed: list[str], how: str) -> None
         read_all(how, mixed[1:4], [])
 
 
+def test_bad_files_are_not_merged(mixed: list[str], testdata: Path, tmp_path: Path) -> None:
+    bad: list[fb.BadFile] = []
+    histograms = str(testdata / "histograms.root")  # without an ntuple
+    with pytest.warns(fb.UnreadableWarning, match="is left out"):
+        report = fb.merge([*mixed, histograms], tmp_path / "all.root", others="drop", skip_bad_files=bad)
+    assert report.entries == {"Events": 2 * N}
+    assert [one.kind for one in bad] == KINDS
+    with pytest.warns(fb.UnreadableWarning), pytest.raises(fb.FileError, match="no file is left, as all were left out"):
+        fb.merge(mixed[1:4], tmp_path / "none.root", skip_bad_files=True)
+    with pytest.raises(fb.FemtobarnError, match=r"cut\.root is truncated"):
+        fb.merge(mixed, tmp_path / "none.root", others="drop")
+
+
 @pytest.mark.filterwarnings("ignore::femtobarn.UnreadableWarning")
 def test_wrong_names_of_fields_are_no_bad_files(dimuon: str) -> None:
     with pytest.raises(fb.KeyNotFoundError, match="nMoun"):
