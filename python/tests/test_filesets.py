@@ -339,6 +339,23 @@ def test_pieces_are_equal_parts_that_are_not_too_large(by: str, most: int) -> No
         assert max(sizes) - min(sizes) < 20
 
 
+def test_batches_of_other_processes_end_with_clusters_that_fit_into_them(dimuon: str) -> None:
+    many = [dimuon] * 10  # 12,000 entries each, in clusters of 4000; a share is 30,000
+    for source in ({"d": many}, fb.open(dimuon)):
+        stops = process(source, stop_of, executor="processes").value
+        if isinstance(source, dict):
+            assert set(stops) == {12_000}
+        else:
+            assert stops == [3000, 6000, 9000, 12_000]  # a share is smaller than a cluster
+    work = work_of([dimuon] * 3)
+    work.batch_size("batch", 2, False)
+    assert [piece.n for piece in work.pieces((None, 1), 0, None, loads=False)] == [8000, 4000] * 3
+
+
+def stop_of(batch: fb.EntryBatch) -> int:
+    return batch.entry_stop
+
+
 def n_mapped(directory: Path) -> int:
     maps = Path("/proc/self/maps").read_text()
     files = [line for line in maps.splitlines() if str(directory) in line]
