@@ -161,10 +161,10 @@ _SYNONYMS = {"join": "join_columns", "hadd": "merge", "verify": "open(…).verif
 
 
 def __getattr__(name: str) -> Any:
-    if name == "aio":  # asyncio is imported only if it is used
+    if name in ("aio", "coffea", "graphed"):  # what they need is imported only if they are used
         import importlib
 
-        return importlib.import_module("femtobarn.aio")
+        return importlib.import_module(f"femtobarn.{name}")
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
