@@ -289,16 +289,6 @@ NOT_WRITTEN_BY_UPROOT = [
     *("circle", "growing", "truths", "numbers", "categories", "integers"),
     *("means", "weighted_means", "means_two"),
 ]
-    "circle",
-    "growing",
-    "means_two",
-    "means",
-    "weighted_means",
-    "truths",
-    "numbers",
-    "categories",
-    "integers",
-]
 
 
 def test_uproot_reads_what_is_written_and_the_other_way_round(need, tmp_path):
