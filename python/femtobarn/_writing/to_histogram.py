@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,9 @@ _MOMENTS = {
     "Mean": ("count", "count", "value", "_sum_of_deltas_squared"),
     "WeightedMean": ("sum_of_weights", "sum_of_weights_squared", "value", "_sum_of_weighted_deltas_squared"),
 }
+
+# what ROOT and hist call axes without names
+_NO_TITLE = re.compile(r"[xyz]axis|Axis \d+")
 
 _Axis = tuple[str, list[float], list[tuple[int, str]]]
 
@@ -164,7 +168,6 @@ def _title(axis: Any) -> str:
         return str(axis.member("fTitle"))
     for attribute in ("title", "label", "name", "metadata"):
         found = getattr(axis, attribute, None)
-        # names that ROOT gives to all axes are no titles
-        if isinstance(found, str) and found and found not in ("xaxis", "yaxis", "zaxis"):
+        if isinstance(found, str) and found and _NO_TITLE.fullmatch(found) is None:
             return found
     return ""

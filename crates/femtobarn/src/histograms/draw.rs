@@ -179,7 +179,7 @@ fn rows(drawn: &Drawn, width: usize, log: bool, lines: &mut Vec<String>) {
 fn bar(height: f64, room: usize) -> String {
     let eighths = eighths(height, room);
     let mut bar = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         bar.extend(RIGHTWARDS.get(eighths % 8));
     }
     bar

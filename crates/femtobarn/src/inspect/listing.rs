@@ -130,12 +130,12 @@ fn object(url: &str, entry: Entry, options: &OpenOptions) -> ListedObject {
     if is_tree(&key.class_name) {
         if let Ok((opened, data)) = open(url, name, options) {
             tree_entries = Some(opened.n_entries());
-            size = size + data.unwrap_or_default();
+            size += data.unwrap_or_default();
         }
     } else if key.class_name == RNTUPLE_CLASS {
         let found = open(url, name, options).and_then(|(opened, data)| Ok((opened, data?)));
         if let Ok((_, data)) = &found {
-            size = size + *data;
+            size += *data;
         }
         ntuple = Some(match found {
             Ok((opened, _)) => ListedNTuple {

@@ -61,7 +61,7 @@ function rowOf(cells, right = []) {
 }
 
 function showReads({ reads, files }) {
-  const parts = [`fb view has read ${bytes(reads.bytes)} of ${bytes(files.size)} in ${plural(reads.vectors, "read")}`];
+  const parts = [`fb view has read ${bytes(reads.bytes)} in ${plural(reads.vectors, "read")}; the file has ${bytes(files.size)}`];
   if (reads.waiting_seconds >= 0.01) parts.push(`waiting ${reads.waiting_seconds.toPrecision(2)} s`);
   if (reads.failed) parts.push(`${count(reads.failed)} failed`);
   get("reads").textContent = parts.join(", ");
@@ -223,9 +223,18 @@ function grouped(fields) {
   }
   return [...groups].map(([name, members]) => ({
     name,
+    title: titleOf(name, members),
     members: members.map((field) => ({ field, size: ownBytes(field) })).sort((a, b) => b.size - a.size),
     size: members.reduce((sum, field) => sum + ownBytes(field), 0),
   }));
+}
+
+/** ROOT numbers the collections that have no name; their columns begin alike. */
+function titleOf(name, members) {
+  const begin = (field) => labelOf(field).split(".").pop().split("_")[0];
+  const begins = new Set(members.filter((field) => labelOf(field) !== name).map(begin));
+  begins.delete("");
+  return name.startsWith("_collection") && begins.size === 1 ? [...begins][0] : name;
 }
 
 /** Squarified treemap: rows of rectangles that are as square as possible. */
@@ -276,7 +285,7 @@ function drawTreemap() {
       const frame = placed(element("div", "", "group"), box);
       const hue = 190 + 60 * (1 - group.size / largest);
       frame.style.background = `hsl(${hue} 45% 72%)`;
-      frame.append(element("span", `${group.name} ${bytes(group.size)}`));
+      frame.append(element("span", `${group.title} ${bytes(group.size)}`));
       const inside = { x: 0, y: 15, width: box.width - 2, height: box.height - 17 };
       if (inside.width < 8 || inside.height < 8) return frame;
       for (const { item, ...place } of squarify(group.members, inside)) {
