@@ -613,6 +613,10 @@ private:
                 return std::make_unique<RVecValue>(field, std::move(item));
             }
             auto *proxy = TClass::GetClass(type.c_str())->GetCollectionProxy();
+            if (!proxy || (proxy->GetProperties() & TVirtualCollectionProxy::kIsEmulated)) {
+                cannot_be(m_column, type, "ROOT has no dictionary of this collection; gInterpreter->GenerateDictionary(\"" +
+                                              type + "\") makes one");
+            }
             return std::make_unique<CollectionValue>(field, std::move(item), *proxy);
         }
         if (starts(type, "std::array<")) {
@@ -808,7 +812,7 @@ public:
     std::unique_ptr<ROOT::Detail::RDF::RColumnReaderBase> GetColumnReaders(unsigned int, std::string_view name,
                                                                            const std::type_info &type) override {
         const rdf::SourceColumn &found = column(name);
-        const std::string wanted = ROOT::Internal::GetRenormalizedTypeName(ROOT::Internal::RDF::TypeID2TypeName(type));
+        const std::string wanted = type_name(type);
         auto field = ROOT::RFieldBase::Create("", wanted);
         if (!field) {
             rdf::cannot_be(found.name, wanted, "ROOT has no fields of this type");
@@ -881,6 +885,20 @@ private:
             throw std::runtime_error("femtobarn: there is no column \"" + std::string(name) + "\"");
         }
         return m_columns[found->second];
+    }
+
+    /// The name of a type for fields. ROOT's names of nested std::optional and std::variant lack the namespace.
+    static std::string type_name(const std::type_info &type) {
+        std::string name = ROOT::Internal::GetRenormalizedTypeName(ROOT::Internal::RDF::TypeID2TypeName(type));
+        for (const std::string_view word : {"optional<", "variant<"}) {
+            for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+                if (at == 0 || name[at - 1] == '<' || name[at - 1] == ',') {
+                    name.insert(at, "std::");
+                    at += 5;
+                }
+            }
+        }
+        return name;
     }
 
     /// Adds the columns of a field as ROOT's RNTupleDS does. `levels` are the collections and arrays around it.

@@ -130,14 +130,19 @@ def compare(files: list[str], name: str, threads: int, most: int, block: str | N
     both = [name for name in theirs if name in set(ours)]
     types = {name: (str(native.GetColumnType(name)), str(own.GetColumnType(name))) for name in both}
     chosen = both[:: len(both) // most + 1] if most and len(both) > most else both
-    booked, errors = [], {}
+    booked, errors, not_in_root = [], {}, []
     for column in chosen:
-        kind = types[column][0]
+        kind = types[column][1]
         try:
             text = ROOT.fbtest.texts[kind]
-            booked.append((column, text(ROOT.RDF.AsRNode(native), column), text(ROOT.RDF.AsRNode(own), column)))
+            here = text(ROOT.RDF.AsRNode(own), column)
         except Exception as error:
             errors[column] = f"{kind}: {error}"[:500]
+            continue
+        try:
+            booked.append((column, text(ROOT.RDF.AsRNode(native), column), here))
+        except Exception:  # std::optional, whose name ROOT does not recognize
+            not_in_root.append(column)
     differ = {}
     for column, there, here in booked:
         a, b = [str(x) for x in there.GetValue()], [str(x) for x in here.GetValue()]
@@ -153,6 +158,7 @@ def compare(files: list[str], name: str, threads: int, most: int, block: str | N
         "compared": len(booked),
         "differ": differ,
         "errors": errors,
+        "not_in_root": not_in_root,
         "entries": own.Count().GetValue(),
     }
 
@@ -165,10 +171,13 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--classes", default="")
     parser.add_argument("--block", default=None)
+    parser.add_argument("--dictionaries", nargs="*", default=[], help="collections that need a dictionary")
     given = parser.parse_args()
     if given.classes:
         assert ROOT.gInterpreter.Declare(given.classes)
     assert ROOT.gInterpreter.Declare(CODE)
+    for kind in given.dictionaries:
+        ROOT.gInterpreter.GenerateDictionary(kind, "map;set;string;unordered_map;unordered_set;vector;utility")
     if given.threads:
         ROOT.EnableImplicitMT(given.threads)
     for text in given.inputs:
