@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from femtobarn._files.access_log import AccessLog
 from femtobarn._files.explain import Cluster, Plan, VerifyReport
 from femtobarn._files.field import Field
+from femtobarn._files.golden import lumi_mask
+from femtobarn._files.lumi_mask import LumiMask
 from femtobarn._files.many import concatenate, iterate
 from femtobarn._files.metrics import Metrics, Request, Source, SourceMetrics
 from femtobarn._files.ntuple import NTuple
@@ -95,6 +97,7 @@ __all__ = [
     "IngestReport",
     "KeyNotFoundError",
     "LeftBehind",
+    "LumiMask",
     "MergeReport",
     "Metrics",
     "MissingDependencyError",
@@ -142,6 +145,7 @@ __all__ = [
     "ingest",
     "iterate",
     "join_columns",
+    "lumi_mask",
     "merge",
     "open",
     "process",

@@ -13,6 +13,7 @@ from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import Files, Opening, open_pairs, resolve
 from femtobarn._files.pieces import AHEAD, How, Piece, begin_ahead, give, pieces_of
+from femtobarn._files.queries import Conditions, conditions
 from femtobarn._files.reading import without_reports
 from femtobarn._shared.caller import calling_function
 from femtobarn._shared.compat import check_read_options, split_open_options
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from femtobarn._files.field import Field
     from femtobarn._files.filters import Filter
+    from femtobarn._files.lumi_mask import LumiMask
     from femtobarn._shared.output import Path as PathLike
 
 __all__ = ["concatenate", "iterate"]
@@ -36,12 +38,13 @@ _Source: TypeAlias = "NTuple | tuple[str, str | None]"
 def iterate(
     files: Files | NTuple,
     expressions: str | Iterable[str] | None = None,
-    cut: None = None,
+    cut: str | LumiMask | None = None,
     *,
     filter_name: Filter = None,
     filter_typename: Filter = None,
     filter_field: Callable[[Field], Any] | None = None,
     filter_branch: Callable[[Field], Any] | None = None,
+    aliases: Mapping[str, str | LumiMask] | None = None,
     step_size: str | SupportsIndex = "100 MB",
     library: str | ModuleType = "ak",
     how: Any = None,
@@ -60,8 +63,8 @@ def iterate(
     ----------
     files : str, path, dict, list or NTuple
         The files, as for `open`; a list may contain open ntuples.
-    expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-        The fields, as for `NTuple.arrays`.
+    expressions, cut, filter_name, filter_typename, filter_field, filter_branch, aliases
+        The fields, computed columns and entries, as for `NTuple.arrays`.
     step_size : int or str
         Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
     library, how, ak_add_doc, virtual, record, threads
@@ -102,12 +105,13 @@ def iterate(
     opening, reading = split_open_options(options)
     if "entry_start" in reading or "entry_stop" in reading:
         raise UsageError("fb.iterate reads whole files: use fb.open(files).iterate for entry_start and entry_stop")
-    check_read_options(cut, reading)
+    check_read_options(reading)
     check_step_size(step_size)
     if expressions is not None and not isinstance(expressions, str):
         expressions = list(expressions)
     request = _Request(
         (expressions, filter_name, filter_typename, filter_field, filter_branch, how),
+        conditions(cut, aliases),
         (regularize(library), how, ak_add_doc),
         step_size,
         num_threads(threads) if threads is not None else None,
@@ -120,12 +124,13 @@ def iterate(
 def concatenate(
     files: Files | NTuple,
     expressions: str | Iterable[str] | None = None,
-    cut: None = None,
+    cut: str | LumiMask | None = None,
     *,
     filter_name: Filter = None,
     filter_typename: Filter = None,
     filter_field: Callable[[Field], Any] | None = None,
     filter_branch: Callable[[Field], Any] | None = None,
+    aliases: Mapping[str, str | LumiMask] | None = None,
     entry_start: SupportsIndex | None = None,
     entry_stop: SupportsIndex | None = None,
     library: str | ModuleType = "ak",
@@ -143,8 +148,8 @@ def concatenate(
     ----------
     files : str, path, dict, list or NTuple
         The files, as for `open`; a list may contain open ntuples.
-    expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-        The fields, as for `NTuple.arrays`.
+    expressions, cut, filter_name, filter_typename, filter_field, filter_branch, aliases
+        The fields, computed columns and entries, as for `NTuple.arrays`.
     entry_start, entry_stop : int, optional
         First entry, and the one after the last, counted over all files.
     library, how, ak_add_doc, threads
@@ -190,6 +195,7 @@ def concatenate(
         filter_typename=filter_typename,
         filter_field=filter_field,
         filter_branch=filter_branch,
+        aliases=aliases,
         entry_start=entry_start,
         entry_stop=entry_stop,
         library=library,
@@ -205,6 +211,7 @@ class _Request:
     """The fields and options that are requested of each file."""
 
     fields: tuple[Any, ...]
+    conditions: Conditions
     output: tuple[Any, ...]
     step_size: str | SupportsIndex
     threads: int | None
@@ -215,12 +222,14 @@ class _Request:
 
     def of(self, nt: NTuple, global_offset: int) -> How:
         """Return the request for one ntuple."""
-        paths = nt._paths(*self.fields)
+        expressions, *filters = self.fields
+        wanted, paths = nt._wanted(expressions, self.conditions, tuple(filters))
         output = nt._output(paths, *self.output, virtual=self.lazy[0])
+        query = nt._query(paths, wanted, self.conditions, tuple(filters), self.threads, virtual=self.lazy[0])
         lazy = nt._lazy_reader(paths, self.threads, *self.lazy)
-        nt._warn_of_lacking(paths, *self.fields[:2])
-        named = nt._is_named(self.fields[0])
-        return nt._how(paths, output, self.step_size, self.threads, self.prefetch, named, global_offset, lazy)
+        nt._warn_of_lacking(paths, wanted.fields, filters[0])
+        named = nt._is_named(expressions)
+        return nt._how(paths, output, self.step_size, self.threads, self.prefetch, named, global_offset, lazy, query)
 
 
 def _iterate(
