@@ -16,8 +16,10 @@ from femtobarn._files.access_log import AccessLog
 from femtobarn._files.bad_files import BadFile
 from femtobarn._files.explain import Cluster, Plan, VerifyReport
 from femtobarn._files.field import Field
+from femtobarn._files.golden import lumi_mask
 from femtobarn._files.histogram import Histogram, HistogramAxis, histogram, histograms
 from femtobarn._files.listing import FoundFile, FoundObject, Info, Listing, info, ls
+from femtobarn._files.lumi_mask import LumiMask
 from femtobarn._files.many import concatenate, iterate
 from femtobarn._files.metrics import Metrics, Request, Source, SourceMetrics
 from femtobarn._files.ntuple import NTuple
@@ -111,6 +113,7 @@ __all__ = [
     "KeyNotFoundError",
     "LeftBehind",
     "Listing",
+    "LumiMask",
     "MergeReport",
     "Metrics",
     "MissingDependencyError",
@@ -163,6 +166,7 @@ __all__ = [
     "iterate",
     "join_columns",
     "ls",
+    "lumi_mask",
     "merge",
     "open",
     "process",

@@ -525,6 +525,9 @@ pub struct HeadArgs {
     /// Number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     pub entries: u64,
+    /// Only entries that fulfil this condition, e.g. 'nMuon >= 2'; @FILE reads it from a text file
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    pub condition: Option<String>,
     /// Width of the table [default: width of the terminal]
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<usize>,

@@ -20,6 +20,7 @@ mod metadata;
 mod ntuple;
 mod opening;
 mod proof;
+mod query;
 mod steps;
 mod store;
 mod tracing;
@@ -60,6 +61,8 @@ mod _core {
     use crate::opening::Opening;
     #[pymodule_export]
     use crate::proof::prove;
+    #[pymodule_export]
+    use crate::query::{Aliases, Expression, LumiMask, QueryReader};
     #[pymodule_export]
     use crate::steps::BatchIterator;
     #[pymodule_export]

@@ -25,6 +25,7 @@ use crate::capi::ntuple::{Around, fb_ntuple};
 use crate::error::{new, to_python};
 use crate::lazy::{Accesses, LazyReader};
 use crate::metadata;
+use crate::query::{self, QueryReader};
 use crate::steps::{BatchIterator, BatchReader};
 use crate::usage;
 
@@ -430,6 +431,21 @@ impl NTuple {
             accesses,
             options,
         )
+    }
+
+    /// Reads fields and computed columns, of the entries that pass a cut.
+    #[pyo3(signature = (paths, computed, cut, *, threads = 1, named = true))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        paths: Option<Vec<String>>,
+        computed: Vec<query::Column<'_>>,
+        cut: Option<&query::Expression>,
+        threads: usize,
+        named: bool,
+    ) -> PyResult<QueryReader> {
+        let query = query::query(paths, computed, cut);
+        QueryReader::new(py, &self.inner, query, threads, named)
     }
 
     /// Streams all entries of `paths`, `step` at a time.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use femtobarn::{BatchStream, Steps};
+use femtobarn::{BatchStream, Error, QueryStep, Steps};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -15,16 +15,43 @@ use crate::fsspec;
 /// The steps of an iteration.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct BatchIterator {
-    steps: Mutex<Steps>,
+    steps: Mutex<Source>,
     ntuple: Arc<femtobarn::NTuple>,
+}
+
+/// Steps of fields, or of a query.
+enum Source {
+    Fields(Steps),
+    Query(Steps<QueryStep>),
 }
 
 impl BatchIterator {
     pub fn new(steps: Steps, ntuple: Arc<femtobarn::NTuple>) -> Self {
         Self {
-            steps: Mutex::new(steps),
+            steps: Mutex::new(Source::Fields(steps)),
             ntuple,
         }
+    }
+
+    /// The steps of a query.
+    pub fn of_query(steps: Steps<QueryStep>, ntuple: Arc<femtobarn::NTuple>) -> Self {
+        Self {
+            steps: Mutex::new(Source::Query(steps)),
+            ntuple,
+        }
+    }
+
+    fn next(&self, waiting: &mut dyn FnMut() -> bool) -> Option<Result<Batch, Error>> {
+        Some(match &mut *locked(&self.steps) {
+            Source::Fields(steps) => {
+                let step = steps.next_or(waiting)?;
+                step.map(|(entries, arrays)| Batch::of(&self.ntuple, entries, arrays))
+            }
+            Source::Query(steps) => {
+                let step = steps.next_or(waiting)?;
+                step.map(|step| Batch::of_query(&self.ntuple, step))
+            }
+        })
     }
 }
 
@@ -41,15 +68,12 @@ impl BatchIterator {
                 let result = Python::attach(|py| py.check_signals());
                 result.map_err(|error| raised = Some(error)).is_ok()
             };
-            locked(&self.steps).next_or(&mut waiting)
+            self.next(&mut waiting)
         });
         if let Some(error) = raised {
             return Err(error);
         }
-        let Some((entries, arrays)) = step.transpose().map_err(to_python)? else {
-            return Ok(None);
-        };
-        Ok(Some(Batch::of(&self.ntuple, entries, arrays)))
+        step.transpose().map_err(to_python)
     }
 }
 

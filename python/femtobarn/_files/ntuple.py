@@ -16,6 +16,7 @@ from femtobarn._files.explain import Cluster, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.field_rows import FIELD_HEADER, field_rows
 from femtobarn._files.libraries import TREES
+from femtobarn._files.lumi_mask import LumiMask
 from femtobarn._files.metrics import Metrics, Source
 from femtobarn._files.pickled import absolute
 from femtobarn._files.proof import proven, verified
@@ -271,7 +272,7 @@ class NTuple(Readable):
         against: Files | None = None,
         values: bool = False,
         entries: slice | range | tuple[int | None, int | None] | None = None,
-        where: str | None = None,
+        where: str | LumiMask | None = None,
         fields: str | Iterable[str] | Sequence[str | Iterable[str] | None] | None = None,
         since: SupportsIndex | None = None,
         beside: bool = False,
@@ -293,7 +294,7 @@ class NTuple(Readable):
             Whether to compare all values, also of pages with equal checksums.
         entries : slice, range or pair of int, optional
             The entries of each input that the ntuple must have, with step 1; by default all.
-        where : str, optional
+        where : str or LumiMask, optional
             A condition that selects the entries of each input that the ntuple must have.
         fields : str or list of str, optional
             The top-level fields to compare; ``*`` and ``?`` are wildcards. By default all. With `beside`, a list with
@@ -325,6 +326,7 @@ class NTuple(Readable):
         >>> report.ok, report.against["by_value"]
         (True, [])
         """
+        where = str(where) if isinstance(where, LumiMask) else where
         given = {"values": values or None, "entries": entries, "where": where, "fields": fields, "since": since}
         given |= {"beside": beside or None, "on": on, "unmatched": unmatched}
         if against is None and any(option is not None for option in given.values()):
@@ -520,6 +522,12 @@ class NTuple(Readable):
         options: dict[str, Any] = {"threads": self._threads(threads), "named": named, "pages": pages}
         with Progress(f"reading {self.name}", self._progress) as progress:
             batch = self._core.read(paths, entry_start, entry_stop, **options, tick=progress.tick)
+        self._warn_of_unreadable()
+        return batch
+
+    def _read_query(self, query: core_module.QueryReader, entry_start: int, entry_stop: int) -> Batch:
+        with Progress(f"reading {self.name}", self._progress) as progress:
+            batch = query.read(entry_start, entry_stop, tick=progress.tick)
         self._warn_of_unreadable()
         return batch
 

@@ -18,7 +18,7 @@ from femtobarn.errors import FemtobarnError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from femtobarn._core import BatchIterator, LazyBatchIterator, LazyReader
+    from femtobarn._core import BatchIterator, LazyBatchIterator, LazyReader, QueryReader
     from femtobarn._files.libraries import Output
     from femtobarn._files.ntuple import NTuple
     from femtobarn._files.reading import Readable
@@ -60,6 +60,8 @@ class How:
         The dataset of the fileset that the ntuple belongs to.
     metadata : dict
         The metadata of the dataset.
+    query : QueryReader, optional
+        Reads computed columns, and the entries that pass a cut.
     """
 
     source: Readable
@@ -73,6 +75,7 @@ class How:
     lazy: LazyReader | None = None
     dataset: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    query: QueryReader | None = None
 
     @property
     def nt(self) -> NTuple:
@@ -105,6 +108,8 @@ class Piece:
 
     @cached_property
     def _decoded(self) -> int:
+        if self.how.query is not None:
+            return self.how.query.decoded_bytes(self.start, self.stop)
         return self.how.nt._core.decoded_bytes(self.how.paths, self.start, self.stop)
 
     @property
@@ -158,6 +163,9 @@ class Piece:
             how = self.how
             options: dict[str, Any] = {"threads": how.threads, "prefetch": how.prefetch}
             entries = self.start, self.stop, self.step
+            if how.query is not None:
+                self.begun = how.query.steps(*entries, prefetch=how.prefetch, settled=settled)
+                return self.begun
             self.begun = how.nt._core.iterate(how.paths, *entries, **options, named=how.named, settled=settled)
         return self.begun
 

@@ -51,7 +51,15 @@ impl Pair<'_> {
             (Some(_), Shape::Constant) => Some(NullBuffer::new_null(n)),
             (valid, _) => valid.clone(),
         };
-        NullBuffer::union(valid(&self.a).as_ref(), valid(&self.b).as_ref())
+        both(valid(&self.a), valid(&self.b))
+    }
+}
+
+/// The mask of values that exist in both; none only if both have none, whatever the values are.
+pub(super) fn both(a: Option<NullBuffer>, b: Option<NullBuffer>) -> Option<NullBuffer> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(NullBuffer::new(a.inner() & b.inner())),
+        (a, b) => a.or(b),
     }
 }
 
