@@ -56,12 +56,12 @@ class How:
         Number of entries in all files before this ntuple.
     lazy : LazyReader, optional
         Reads columns when they are touched; None to read them at once.
+    query : QueryReader, optional
+        Reads computed columns, and the entries that pass a cut.
     dataset : str, optional
         The dataset of the fileset that the ntuple belongs to.
     metadata : dict
         The metadata of the dataset.
-    query : QueryReader, optional
-        Reads computed columns, and the entries that pass a cut.
     """
 
     source: Readable
@@ -73,9 +73,9 @@ class How:
     named: bool
     global_offset: int = 0
     lazy: LazyReader | None = None
+    query: QueryReader | None = None
     dataset: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    query: QueryReader | None = None
 
     @property
     def nt(self) -> NTuple:
