@@ -1,6 +1,6 @@
 //! Names of expressions, for use in other expressions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use femtobarn_rntuple::RNTupleError;
 
@@ -75,16 +75,24 @@ impl Aliases {
 
     /// The columns that an expression reads, in the order of their first use.
     pub(super) fn columns(&self, tree: &Node) -> Vec<String> {
-        let mut out = Vec::new();
-        self.note_columns(tree, &mut out);
+        let (mut out, mut known) = (Vec::new(), HashSet::new());
+        self.note_columns(tree, &mut out, &mut known);
         out
     }
 
-    fn note_columns(&self, tree: &Node, out: &mut Vec<String>) {
+    /// Each alias is visited once.
+    fn note_columns<'a>(
+        &'a self,
+        tree: &'a Node,
+        out: &mut Vec<String>,
+        known: &mut HashSet<&'a str>,
+    ) {
         for name in tree.columns() {
+            if !known.insert(name) {
+                continue;
+            }
             match self.get(name) {
-                Some(alias) => self.note_columns(&alias.tree, out),
-                None if out.iter().any(|known| known == name) => {}
+                Some(alias) => self.note_columns(&alias.tree, out, known),
                 None => out.push(name.to_owned()),
             }
         }

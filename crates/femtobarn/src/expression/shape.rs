@@ -48,7 +48,10 @@ impl Pair<'_> {
     pub fn valid(&self, n: usize) -> Option<NullBuffer> {
         let valid = |column: &Column| match (&column.valid, &column.shape) {
             // a constant that is missing is missing everywhere
-            (Some(_), Shape::Constant) => Some(NullBuffer::new_null(n)),
+            (Some(valid), Shape::Constant) if valid.null_count() > 0 => {
+                Some(NullBuffer::new_null(n))
+            }
+            (Some(_), Shape::Constant) => Some(NullBuffer::new_valid(n)),
             (valid, _) => valid.clone(),
         };
         both(valid(&self.a), valid(&self.b))

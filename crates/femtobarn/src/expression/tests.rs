@@ -639,7 +639,7 @@ fn aliases_cannot_be_nested_without_limit() {
             .unwrap_err()
             .contains("more than 100 levels")
     );
-    assert!(aliases(&chain[150..]).is_err());
+    assert!(aliases(&chain[140..]).is_err());
     assert!(aliases(&chain[170..]).is_ok());
 }
 

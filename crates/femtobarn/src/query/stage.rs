@@ -140,7 +140,6 @@ fn within(chosen: &[Range<u64>], ranges: &[Range<u64>]) -> Vec<Range<u64>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::single_range_in_vec_init, reason = "lists of ranges")]
 mod tests {
     use super::*;
 

@@ -453,7 +453,8 @@ mod tests {
     #[test]
     fn entries_one_by_one_are_together_all_entries() {
         let (slots, data) = example();
-        let each = (0..4).map(|entry| choose(&slots, &data, &[entry..entry + 1]).unwrap());
+        let each = (0..4)
+            .map(|entry| choose(&slots, &data, std::slice::from_ref(&(entry..entry + 1))).unwrap());
         let all = joined(slots.len(), each.collect()).unwrap();
         let shown = |data: &[Option<SlotData>]| data.iter().map(shown).collect::<Vec<_>>();
         assert_eq!(shown(&all), shown(&data));
@@ -464,7 +465,7 @@ mod tests {
         let (slots, mut data) = example();
         data[0] = None;
         data[3] = None;
-        let chosen = choose(&slots, &data, &[1..3]).unwrap();
+        let chosen = choose(&slots, &data, &[1..2, 2..3]).unwrap();
         let found: Vec<String> = chosen.iter().map(shown).collect();
         assert_eq!(
             found,
@@ -475,6 +476,6 @@ mod tests {
     #[test]
     fn entries_beyond_the_data_are_an_error() {
         let (slots, data) = example();
-        assert!(choose(&slots, &data, &[2..5]).is_err());
+        assert!(choose(&slots, &data, &[0..1, 2..5]).is_err());
     }
 }
