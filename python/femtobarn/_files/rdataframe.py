@@ -106,7 +106,7 @@ def rdataframe(
     options.threads = threads or 0
     options.block_bytes = 0 if block_size is None else num_bytes(block_size)
     # the handle is freed by the C++ object
-    return namespace.dataframe(namespace.adopt_ntuple(ntuple._core.c_handle()), options)
+    return namespace.adopted_dataframe(ntuple._core.c_handle(), options)
 
 
 @functools.cache
@@ -120,11 +120,14 @@ def _namespace() -> Any:
         raise FemtobarnError(f"{_HEADERS} has no headers of femtobarn; reinstall femtobarn")
     ctypes.CDLL(_core.__file__, mode=ctypes.RTLD_GLOBAL)
     ROOT.gInterpreter.AddIncludePath(str(_HEADERS))
+    # The function is not inline, so that all it needs is compiled here, with this optimization.
     code = """
     #pragma cling optimize(2)
     #include <femtobarn/rdf.hxx>
     namespace fb {
-    NTuple adopt_ntuple(std::uintptr_t handle) { return NTuple(reinterpret_cast<fb_ntuple *>(handle)); }
+    ROOT::RDataFrame adopted_dataframe(std::uintptr_t handle, const DataFrameOptions &options) {
+        return dataframe(NTuple(reinterpret_cast<fb_ntuple *>(handle)), options);
+    }
     }
     """
     if not ROOT.gInterpreter.Declare(code):
