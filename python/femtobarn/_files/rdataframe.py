@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,13 +114,13 @@ def rdataframe(
 def _namespace() -> Any:
     """Compile the C++ header, whose functions of C are in the extension module."""
     try:
-        import ROOT
+        root: Any = importlib.import_module("ROOT")
     except ImportError as error:
         raise MissingDependencyError("rdataframe needs ROOT, which is not installed: pip install root") from error
     if not (_HEADERS / "femtobarn" / "rdf.hxx").exists():
         raise FemtobarnError(f"{_HEADERS} has no headers of femtobarn; reinstall femtobarn")
     ctypes.CDLL(_core.__file__, mode=ctypes.RTLD_GLOBAL)
-    ROOT.gInterpreter.AddIncludePath(str(_HEADERS))
+    root.gInterpreter.AddIncludePath(str(_HEADERS))
     # The function is not inline, so that all it needs is compiled here, with this optimization.
     code = """
     #pragma cling optimize(2)
@@ -130,6 +131,6 @@ def _namespace() -> Any:
     }
     }
     """
-    if not ROOT.gInterpreter.Declare(code):
+    if not root.gInterpreter.Declare(code):
         raise FemtobarnError("ROOT cannot compile femtobarn/rdf.hxx; its messages say why. It needs ROOT 6.36 or later")
-    return ROOT.fb
+    return root.fb
