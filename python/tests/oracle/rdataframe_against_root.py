@@ -121,15 +121,15 @@ ROOT::RDF::RResultPtr<std::vector<std::string>> texts(ROOT::RDF::RNode df, const
 """
 
 
-def compare(files: list[str], name: str, threads: int, most: int, block: str | None) -> dict[str, object]:
+def compare(files: list[str], name: str, given: argparse.Namespace) -> dict[str, object]:
     """Compare the columns of both dataframes."""
     native = ROOT.RDataFrame(name, files)
-    own = fb.rdataframe(files, name, block_size=block)
+    own = fb.rdataframe(files, name, block_size=given.block)
     theirs = [str(name) for name in native.GetColumnNames()]
     ours = [str(name) for name in own.GetColumnNames()]
-    both = [name for name in theirs if name in set(ours)]
+    both = given.columns or [name for name in theirs if name in set(ours)]
     types = {name: (str(native.GetColumnType(name)), str(own.GetColumnType(name))) for name in both}
-    chosen = both[:: len(both) // most + 1] if most and len(both) > most else both
+    chosen = both[:: len(both) // given.most + 1] if given.most and len(both) > given.most else both
     booked, errors, not_in_root = [], {}, []
     for column in chosen:
         kind = types[column][1]
@@ -146,7 +146,7 @@ def compare(files: list[str], name: str, threads: int, most: int, block: str | N
     differ = {}
     for column, there, here in booked:
         a, b = [str(x) for x in there.GetValue()], [str(x) for x in here.GetValue()]
-        if threads:  # the order of tasks is undefined
+        if given.threads:  # the order of tasks is undefined
             a, b = sorted(a), sorted(b)
         if a != b:
             at = next((i for i, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b)))
@@ -171,6 +171,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=0)
     parser.add_argument("--classes", default="")
     parser.add_argument("--block", default=None)
+    parser.add_argument("--columns", nargs="*", default=[], help="only these columns")
     parser.add_argument("--dictionaries", nargs="*", default=[], help="collections that need a dictionary")
     given = parser.parse_args()
     if given.classes:
@@ -182,7 +183,7 @@ def main() -> None:
         ROOT.EnableImplicitMT(given.threads)
     for text in given.inputs:
         name, files = text.split("=", 1)
-        result = compare(files.split(","), name, given.threads, given.most, given.block)
+        result = compare(files.split(","), name, given)
         print("RESULT " + json.dumps({"input": text, **result}), flush=True)
 
 
