@@ -12,6 +12,9 @@ use crate::error::{to_python, usage};
 /// Title, edges, whether they are regular, and labels by bin.
 type Axis = (String, Vec<f64>, bool, Vec<(u32, String)>);
 
+/// Title, edges, and labels by bin.
+type GivenAxis = (String, Vec<f64>, Vec<(u32, String)>);
+
 /// A histogram in its stored form.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct Histogram(pub femtobarn::histogram::Histogram);
@@ -39,7 +42,7 @@ impl Histogram {
     fn counts(
         name: String,
         title: String,
-        axes: Vec<(String, Vec<f64>, Vec<(u32, String)>)>,
+        axes: Vec<GivenAxis>,
         contents: (String, &[u8]),
         squares: Option<&[u8]>,
     ) -> PyResult<Self> {
@@ -58,7 +61,7 @@ impl Histogram {
     fn means(
         name: String,
         title: String,
-        axes: Vec<(String, Vec<f64>, Vec<(u32, String)>)>,
+        axes: Vec<GivenAxis>,
         moments: (&[u8], &[u8], &[u8], &[u8]),
     ) -> PyResult<Self> {
         let (weights, weight_squares, means, deltas) = moments;
@@ -164,12 +167,7 @@ impl Histogram {
     }
 }
 
-fn build(
-    name: String,
-    title: String,
-    axes: Vec<(String, Vec<f64>, Vec<(u32, String)>)>,
-    bins: Bins,
-) -> PyResult<Histogram> {
+fn build(name: String, title: String, axes: Vec<GivenAxis>, bins: Bins) -> PyResult<Histogram> {
     let axes = axes.into_iter();
     let axes = axes.map(|(title, edges, labels)| AxisParts::new(title, edges, labels));
     let parts = Parts {

@@ -419,7 +419,7 @@ class NTuple(Readable):
     def __repr__(self) -> str:
         if self._opened is None:
             return "<NTuple (closed)>"
-        rows, more = self._table()
+        rows, more = self._table(_SHOWN)
         lines = [self._summary()]
         if rows:
             lines.append(format_table(FIELD_HEADER, rows, right=(3,), max_cell=40))
@@ -444,7 +444,7 @@ class NTuple(Readable):
             lines.append(f"… and {plural(len(skipped) - _SHOWN, 'skipped field')} more: show() lists all")
         return lines
 
-    def _table(self, most: int | None = _SHOWN) -> tuple[list[Any], int]:
+    def _table(self, most: int | None) -> tuple[list[Any], int]:
         """Return the rows of the first fields, and the number of the others."""
         top = self._schema.visible_children(None)
         rows = field_rows(self._schema, top[:most], self._column_sizes(), None)
