@@ -106,8 +106,9 @@ def remote(reader: str, files: list[str]) -> dict[str, Any]:
     import femtobarn as fb
 
     columns = ("pt", "eta", "phi", "mass", "btagCSVV2", "jetId")
-    ntuple = fb.open(f"{files[0]}:Events") if reader == "femtobarn" else None
-    n, found, total = 20_000, [], 0.0
+    opened = fb.open(f"{files[0]}:Events")
+    ntuple = opened if reader == "femtobarn" else None
+    n, found, total = opened.num_entries // CHUNKS, [], 0.0
     for at in range(CHUNKS):
         began = time.perf_counter()
         limits = {"entry_start": at * n, "entry_stop": (at + 1) * n}

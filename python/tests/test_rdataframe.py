@@ -34,11 +34,7 @@ REAL = {
 # trees, and columns that TTreeReader reads
 TREES = {
     "events=ttree/hzz_zlib.root": ["NMuon", "Muon_Px", "Muon_Charge", "MET_px", "Electron_Iso", "triggerIsoMu24"],
-    "events=ttree/edm4hep.root": [
-        "MCParticleCollection.PDG",
-        "MCParticleCollection.charge",
-        "MCParticleCollection.mass",
-    ],
+    "events=ttree/edm4hep.root": ["MCParticleCollection.PDG", "MCParticleCollection.charge"],
 }
 
 

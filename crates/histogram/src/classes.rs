@@ -39,7 +39,8 @@ fn element<'a>(kind: &str, words: &mut Words<impl Iterator<Item = &'a str>>) -> 
     let name = words.text();
     let mut max_index = [0; 5];
     let base = (kind == "base").then(|| (words.number(), words.checksum()));
-    let (size, type_code) = (words.number(), words.number());
+    let size = if base.is_some() { 0 } else { words.number() };
+    let type_code = words.number();
     let kind = match (kind, base) {
         (_, Some((version, checksum))) => {
             max_index[1] = checksum.cast_signed();

@@ -354,7 +354,7 @@ def info(files: Files, *, storage_options: Mapping[str, Any] | None = None) -> I
     >>> import femtobarn as fb
     >>> about = fb.info(dimuon)
     >>> about.num_entries, about.compressions
-    (12000, ['zstd:5'])
+    (12000, ['zstd 5'])
     """
     pairs = resolve(files, storage_options)
     if len(pairs) != 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,27 +107,30 @@ def rdataframe(
     options.threads = threads or 0
     options.block_bytes = 0 if block_size is None else num_bytes(block_size)
     # the handle is freed by the C++ object
-    return namespace.dataframe(namespace.adopt_ntuple(ntuple._core.c_handle()), options)
+    return namespace.adopted_dataframe(ntuple._core.c_handle(), options)
 
 
 @functools.cache
 def _namespace() -> Any:
     """Compile the C++ header, whose functions of C are in the extension module."""
     try:
-        import ROOT
+        root: Any = importlib.import_module("ROOT")
     except ImportError as error:
         raise MissingDependencyError("rdataframe needs ROOT, which is not installed: pip install root") from error
     if not (_HEADERS / "femtobarn" / "rdf.hxx").exists():
         raise FemtobarnError(f"{_HEADERS} has no headers of femtobarn; reinstall femtobarn")
     ctypes.CDLL(_core.__file__, mode=ctypes.RTLD_GLOBAL)
-    ROOT.gInterpreter.AddIncludePath(str(_HEADERS))
+    root.gInterpreter.AddIncludePath(str(_HEADERS))
+    # The function is not inline, so that all it needs is compiled here, with this optimization.
     code = """
     #pragma cling optimize(2)
     #include <femtobarn/rdf.hxx>
     namespace fb {
-    NTuple adopt_ntuple(std::uintptr_t handle) { return NTuple(reinterpret_cast<fb_ntuple *>(handle)); }
+    ROOT::RDataFrame adopted_dataframe(std::uintptr_t handle, const DataFrameOptions &options) {
+        return dataframe(NTuple(reinterpret_cast<fb_ntuple *>(handle)), options);
+    }
     }
     """
-    if not ROOT.gInterpreter.Declare(code):
+    if not root.gInterpreter.Declare(code):
         raise FemtobarnError("ROOT cannot compile femtobarn/rdf.hxx; its messages say why. It needs ROOT 6.36 or later")
-    return ROOT.fb
+    return root.fb
