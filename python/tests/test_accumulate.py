@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,6 +117,43 @@ def test_events_of_a_worker_that_dies_are_in_the_state_exactly_once(dimuon: str,
     else:
         assert process(dimuon, function, state=Counter, executor="processes").value == once(dimuon)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_events_of_a_worker_of_dask_that_dies_are_in_the_state_exactly_once(dimuon: str, tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    made = functools.partial(marked_counter, tmp_path / "made")
+    (tmp_path / "made").mkdir()
+    (tmp_path / "marks").mkdir()
+    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=2, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        options: dict[str, Any] = {"state": made, "executor": client, "workers": None}
+        assert process(dimuon, functools.partial(dies, tmp_path / "marks"), **options).value == once(dimuon)
+        assert len(list((tmp_path / "marks").iterdir())) == 2
+        assert len(list((tmp_path / "made").iterdir())) <= 16  # of 120 batches
+        assert process({"a": [dimuon], "b": [dimuon]}, count, by_dataset=True, **options).value["b"] == once(dimuon)
+        with pytest.raises(fb.ProcessError, match="ZeroDivisionError"):
+            process(dimuon, divides, **options)
+        kept = client.run(n_kept)
+        assert sum(kept.values()) == 0
+
+
+def divides(batch: fb.EntryBatch, state: Counter[int]) -> None:
+    count(batch, state)
+    if batch.entry_start > 5000:
+        raise ZeroDivisionError
+
+
+def n_kept() -> int:
+    """Return the number of states that a process keeps."""
+    from femtobarn._processing import workers
+
+    return len(workers._states)
+
+
+def marked_counter(directory: Path) -> Counter[int]:
+    (directory / uuid.uuid4().hex).touch()
+    return Counter()
 
 
 def fails(times: int, directory: Path, batch: fb.EntryBatch, state: Counter[int]) -> None:

@@ -164,6 +164,8 @@ def test_files_of_a_dataset_are_lists_dicts_patterns_or_open_ntuples(dimuon: str
     ):
         value = process({"d": {"files": files, "treename": "Events"}}, origin, reduce=operator.add).value
         assert [(one[0], Path(one[2]).name) for one in value if one[3] == 0] == [("d", "a.root"), ("d", "b.root")]
+    steps = {a: {"object_path": "Events", "steps": [[5, 7]]}, b: "Events"}
+    assert [one[:5] for one in process(steps, origin, reduce=operator.add).value][:1] == [(None, {}, a, 5, 7)]
     for given in (a, [a], f"{tmp_path}/a*.root:Events", {a: "Events"}, {a: fb.open(a)}, Path(a)):
         value = process(given, origin, reduce=operator.add).value
         assert {(one[0], one[2]) for one in value} == {(None, a)}
@@ -251,6 +253,19 @@ def test_files_that_are_all_bad_are_an_error(mixed: list[str], how: str) -> None
         read_all(how, mixed[1:4], [])
 
 
+def test_bad_files_are_not_merged(mixed: list[str], testdata: Path, tmp_path: Path) -> None:
+    bad: list[fb.BadFile] = []
+    histograms = str(testdata / "histograms.root")  # without an ntuple
+    with pytest.warns(fb.UnreadableWarning, match="is left out"):
+        report = fb.merge([*mixed, histograms], tmp_path / "all.root", others="drop", skip_bad_files=bad)
+    assert report.entries == {"Events": 2 * N}
+    assert [one.kind for one in bad] == KINDS
+    with pytest.warns(fb.UnreadableWarning), pytest.raises(fb.FileError, match="no file is left, as all were left out"):
+        fb.merge(mixed[1:4], tmp_path / "none.root", skip_bad_files=True)
+    with pytest.raises(fb.FemtobarnError, match=r"cut\.root is truncated"):
+        fb.merge(mixed, tmp_path / "none.root", others="drop")
+
+
 @pytest.mark.filterwarnings("ignore::femtobarn.UnreadableWarning")
 def test_wrong_names_of_fields_are_no_bad_files(dimuon: str) -> None:
     with pytest.raises(fb.KeyNotFoundError, match="nMoun"):
@@ -322,6 +337,23 @@ def test_pieces_are_equal_parts_that_are_not_too_large(by: str, most: int) -> No
         sizes = {piece.n for piece in itertools.islice(work.pieces((None, 1), 0, None, loads=False), 100)}
         assert max(sizes) <= (min(most, 57_500) if n_files == 1 else most)
         assert max(sizes) - min(sizes) < 20
+
+
+def test_batches_of_other_processes_end_with_clusters_that_fit_into_them(dimuon: str) -> None:
+    many = [dimuon] * 10  # 12,000 entries each, in clusters of 4000; a share is 30,000
+    for source in ({"d": many}, fb.open(dimuon)):
+        stops = process(source, stop_of, executor="processes").value
+        if isinstance(source, dict):
+            assert set(stops) == {12_000}
+        else:
+            assert stops == [3000, 6000, 9000, 12_000]  # a share is smaller than a cluster
+    work = work_of([dimuon] * 3)
+    work.batch_size("batch", 2, False)
+    assert [piece.n for piece in work.pieces((None, 1), 0, None, loads=False)] == [8000, 4000] * 3
+
+
+def stop_of(batch: fb.EntryBatch) -> int:
+    return batch.entry_stop
 
 
 def n_mapped(directory: Path) -> int:

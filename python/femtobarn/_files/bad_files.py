@@ -6,9 +6,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from femtobarn._shared.warning import warn_outside
-from femtobarn.errors import FemtobarnError, MissingDependencyError, ResourceError, UnreadableWarning, UsageError
+from femtobarn.errors import (
+    FemtobarnError,
+    FileError,
+    MissingDependencyError,
+    ResourceError,
+    UnreadableWarning,
+    UsageError,
+)
 
-__all__ = ["BadFile", "BadFiles", "SkipBadFiles"]
+__all__ = ["BadFile", "BadFiles", "SkipBadFiles", "none_left"]
 
 SkipBadFiles: TypeAlias = "bool | list[BadFile]"
 """Whether files that cannot be read are left out; a list gets their descriptions."""
@@ -99,3 +106,9 @@ def _is_of_file(error: Exception) -> bool:
     if isinstance(error, UsageError):
         return error.kind == "no-ntuple"
     return isinstance(error, FemtobarnError) and not isinstance(error, (MissingDependencyError, ResourceError))
+
+
+def none_left(bad_files: BadFiles) -> FileError:
+    """Return the error that all files were left out."""
+    first = bad_files.found[0]
+    return FileError(f"no file is left, as all were left out; the first: {first.error}", kind=first.kind)

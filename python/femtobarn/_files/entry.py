@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import awkward as ak
+import numpy as np
 
 from femtobarn._shared.repr import shortened
 from femtobarn.errors import UsageError
@@ -123,13 +124,13 @@ def _getter(layout: Any) -> _Getter:
     if layout.is_indexed and not layout.is_option:
         layout = layout.project()
     if layout.is_numpy:
-        return cast("_Getter", layout.data.__getitem__)
+        return np.asarray(layout.data).__getitem__
     if layout.parameter("__array__") == "string":
         return cast("_Getter", layout.to_list().__getitem__)
     if layout.is_regular and layout.content.is_numpy and layout.parameter("__array__") is None:
-        return cast("_Getter", layout.to_RegularArray().maybe_to_NumpyArray().data.__getitem__)
+        return np.asarray(layout.to_RegularArray().maybe_to_NumpyArray().data).__getitem__
     if layout.is_list and layout.content.is_numpy and layout.parameter("__array__") is None:
         packed = layout.to_ListOffsetArray64(False)
-        offsets, values = packed.offsets.data.tolist(), packed.content.data
+        offsets, values = np.asarray(packed.offsets.data).tolist(), np.asarray(packed.content.data)
         return lambda at: values[offsets[at] : offsets[at + 1]]
     return cast("_Getter", ak.Array(layout).__getitem__)

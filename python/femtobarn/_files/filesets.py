@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex
 
 from femtobarn._core import nearest
@@ -97,6 +97,8 @@ def sources_of(files: object, storage_options: Mapping[str, Any] | None) -> list
     files = _plain(files)
     if isinstance(files, Mapping) and is_fileset(files):
         found = [one for name, given in files.items() for one in _dataset(name, _plain(given), storage_options)]
+    elif isinstance(files, Mapping):
+        found = list(_described(files, "", None, storage_options))
     else:
         found = [Source(one) for one in _files(files, storage_options)]
     if not found:
@@ -137,28 +139,34 @@ def _dataset(name: object, given: object, storage_options: Mapping[str, Any] | N
     files = described.get("files")
     if files is None or (isinstance(files, (Mapping, list, tuple)) and not files):
         raise UsageError(f"dataset {name!r} has no files: give a list of paths, or a dict {{path: name of the ntuple}}")
-    if not isinstance(files, Mapping):
-        for one in _files(files, storage_options):
-            yield Source(one if isinstance(one, NTuple) else (one[0], one[1] or treename), name, own)
+    if isinstance(files, Mapping):
+        for source in _described(files, f" of dataset {name!r}", treename, storage_options):
+            yield replace(source, dataset=name, metadata=own)
         return
+    for one in _files(files, storage_options):
+        yield Source(one if isinstance(one, NTuple) else (one[0], one[1] or treename), name, own)
+
+
+def _described(
+    files: Mapping[Any, Any], of: str, treename: str | None, storage_options: Mapping[str, Any] | None
+) -> Iterator[Source]:
+    """Yield the sources of a dict from paths to names of ntuples or descriptions; `of` names the dataset in errors."""
     for path, value in files.items():
-        described_file = _plain(value)
-        if not isinstance(described_file, Mapping):
-            for one in _files({path: treename if described_file is None else described_file}, storage_options):
-                yield Source(one, name, own)
+        described = _plain(value)
+        if not isinstance(described, Mapping):
+            for one in _files({path: treename if described is None else described}, storage_options):
+                yield Source(one)
             continue
-        where = f"file {path!r} of dataset {name!r}"
-        _check_keys(where, described_file, _OF_FILE, _OF_FILE_OF_OTHERS)
-        if described_file.get("format") not in (None, "root"):
-            raise UsageError(f"{where} has the format {described_file['format']!r}: only ROOT files can be read")
-        steps, n_entries = _steps(where, described_file), _number(where, described_file.get("num_entries"))
-        pairs = resolve({path: described_file.get("object_path") or treename}, storage_options)
+        where = f"file {path!r}{of}"
+        _check_keys(where, described, _OF_FILE, _OF_FILE_OF_OTHERS)
+        if described.get("format") not in (None, "root"):
+            raise UsageError(f"{where} has the format {described['format']!r}: only ROOT files can be read")
+        steps, n_entries = _steps(where, described), _number(where, described.get("num_entries"))
+        pairs = resolve({path: described.get("object_path") or treename}, storage_options)
         if len(pairs) > 1 and (steps is not None or n_entries is not None):
-            raise UsageError(
-                f"{where}: steps and num_entries belong to one file, but this pattern matches {len(pairs)}"
-            )
+            raise UsageError(f"{where}: steps and num_entries belong to one file, but it matches {len(pairs)} files")
         for pair in pairs:
-            yield Source(pair, name, own, steps, n_entries)
+            yield Source(pair, steps=steps, num_entries=n_entries)
 
 
 def _check_keys(where: str, given: Mapping[Any, Any], known: tuple[str, ...], of_others: tuple[str, ...]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
-from femtobarn._files.bad_files import BadFiles, SkipBadFiles
+from femtobarn._files.bad_files import BadFiles, SkipBadFiles, none_left
 from femtobarn._files.filesets import Source, ranges_of, sources_of
 from femtobarn._files.libraries import grouping, regularize
 from femtobarn._files.ntuple import NTuple
@@ -21,7 +21,7 @@ from femtobarn._shared.compat import check_read_options, split_open_options
 from femtobarn._shared.repr import shortened
 from femtobarn._shared.steps import check_step_size, num_threads
 from femtobarn._shared.warning import warn_outside
-from femtobarn.errors import FileError, KeyNotFoundError, UnreadableWarning, UsageError
+from femtobarn.errors import KeyNotFoundError, UnreadableWarning, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -260,7 +260,6 @@ _Prepared: TypeAlias = "tuple[How, deque[Piece]]"
 class File:
     """A file that is opened, possibly in advance."""
 
-    number: int
     source: Source
     opening: Opening | None = None
     prepared: _Prepared | None = None  # also None for a file that is left out
@@ -297,7 +296,7 @@ class Line:
 
     def __init__(self, sources: list[Source], options: dict[str, Any], request: Request, bad_files: BadFiles) -> None:
         self._is_alone = len(sources) < 2
-        self._sources = enumerate(sources)
+        self._sources = iter(sources)
         self._options = options
         self._request = request
         self._bad_files = bad_files
@@ -320,8 +319,7 @@ class Line:
             self._open_ahead()
             if not self._files:
                 if not self._n_good and self._bad_files.found:
-                    first = self._bad_files.found[0]
-                    raise FileError(f"no file is left, as all were left out; the first: {first.error}", kind=first.kind)
+                    raise none_left(self._bad_files)
                 return None
             file = self._files[0]
             prepared = self._prepare(file)
@@ -361,10 +359,10 @@ class Line:
         self._last = None
 
     def _open_ahead(self) -> None:
-        for number, source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
+        for source in itertools.islice(self._sources, AHEAD + 1 - len(self._files)):
             in_background = not (self._is_alone or isinstance(source.of, NTuple))
             opening = Opening([source.of], **self._options) if in_background else None  # type: ignore[list-item]
-            self._files.append(File(number, source, opening))
+            self._files.append(File(source, opening))
 
     def _coming(self, own: deque[Piece]) -> Iterator[tuple[Piece, bool]]:
         for piece in own:

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from femtobarn import _core
-from femtobarn._files.bad_files import BadFiles, SkipBadFiles
+from femtobarn._files.bad_files import BadFiles, SkipBadFiles, none_left
 from femtobarn._files.fsspec import pack
 from femtobarn._files.ntuple import NTuple
 from femtobarn._shared.caller import note_line
 from femtobarn._shared.compat import check_open_options, no_mode, with_cache
 from femtobarn.errors import FemtobarnError, FormatError, KeyNotFoundError, UsageError
 
-__all__ = ["Files", "Opening", "open", "open_pairs", "reopening", "resolve", "settings_of"]
+__all__ = ["Files", "Opening", "good_files", "open", "open_pairs", "reopening", "resolve", "settings_of"]
 
 Files: TypeAlias = "str | os.PathLike[str] | NTuple | Mapping[Any, Any] | Iterable[Any]"
 """A path with or without ":name", a glob, a dict from paths to names, an open ntuple, or a list of these."""
@@ -155,10 +155,44 @@ def open_pairs(
     return NTuple(opened, threads=threads, progress=progress, reopen=reopen, since=since)
 
 
+def good_files(
+    pairs: list[tuple[str, str | None]], storage_options: Mapping[str, Any] | None, bad_files: BadFiles
+) -> list[tuple[str, str | None]]:
+    """Return the files that are not bad, also those without an ntuple.
+
+    Parameters
+    ----------
+    pairs : list of tuple
+        The result of `resolve`.
+    storage_options : dict, optional
+        Settings, as for `open`.
+    bad_files : BadFiles
+        Gets the others.
+
+    Returns
+    -------
+    list of tuple
+        At least one file.
+
+    Raises
+    ------
+    FileError
+        If all files are bad. The kind is that of the first one.
+    """
+    if not bad_files.are_skipped:
+        return pairs
+    good = list(
+        _good(pairs, reopening({"storage_options": storage_options}), bad_files, ("no-ntuple", "key-not-found"))
+    )
+    if not good:
+        raise none_left(bad_files)
+    return good
+
+
 def _good(
-    pairs: list[tuple[str, str | None]], options: dict[str, Any], bad_files: BadFiles
+    pairs: list[tuple[str, str | None]], options: dict[str, Any], bad_files: BadFiles, kept: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, str | None]]:
-    """Yield the files that can be opened; several are tried at the same time."""
+    """Yield the files that can be opened, and those with an error of a kept kind; several are tried together."""
     coming = iter(pairs)
     tried: deque[tuple[tuple[str, str | None], _core.Opening]] = deque()
     try:
@@ -171,10 +205,11 @@ def _good(
             try:
                 with _hinted([pair], False):
                     opening.result()
-            except Exception as error:
-                if not bad_files.skips(pair[0], error):
-                    raise
-                continue
+            except FemtobarnError as error:
+                if not (kept and (error.kind in kept or isinstance(error, UsageError))):
+                    if not bad_files.skips(pair[0], error):
+                        raise
+                    continue
             yield pair
     finally:
         for _, opening in tried:
@@ -373,7 +408,7 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
         for key, value in files.items():
             if isinstance(value, Mapping) and value.get("steps"):
                 raise UsageError(
-                    f"'steps' are not supported: remove those of {key!r}, and use entry_start and entry_stop"
+                    f"fb.open reads whole files, without the 'steps' of {key!r}: use fb.iterate or fb.process"
                 )
             name = value.get("object_path") if isinstance(value, Mapping) else value
             if not isinstance(key, (str, os.PathLike)) or not (name is None or isinstance(name, str)):

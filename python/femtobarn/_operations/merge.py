@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core
-from femtobarn._files.open import resolve, settings_of
+from femtobarn._files.bad_files import BadFiles, SkipBadFiles
+from femtobarn._files.open import good_files, resolve, settings_of
 from femtobarn._operations.left_behind import LeftBehind, left_behind_of, left_behind_text
 from femtobarn._shared.compat import known_options
 from femtobarn._shared.output import compression_settings, plain_path
@@ -106,6 +107,7 @@ def merge(
     overwrite: bool = False,
     append: bool = False,
     verify: bool = False,
+    skip_bad_files: SkipBadFiles = False,
     threads: int | None = None,
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -154,6 +156,9 @@ def merge(
     verify : bool
         Whether to read a new output again and compare it with the inputs before it appears, as
         ``open(output).verify(against=files)`` does; the result is the `proof` of the report.
+    skip_bad_files : bool or list
+        Whether to leave out files that cannot be opened, with a warning for each. A list gets a `BadFile` for each.
+        Damage that is found later, while pages are copied, is always an error.
     threads : int, optional
         Number of threads; by default the variable FEMTOBARN_THREADS, or else the number of cores.
     progress : bool, optional
@@ -181,7 +186,8 @@ def merge(
     """
     given = {"level": level, "mode": mode, "compatible": compatible, "append": append, "verify": verify}
     write = sizes(cluster_size, page_size)
-    common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
+    bad_files = BadFiles(skip_bad_files)
+    common = Common(fields, compression, others, overwrite, threads, progress, storage_options, bad_files)
     return run("merging", files, output, given, write, common)
 
 
@@ -229,6 +235,7 @@ class Common:
     threads: int | None
     progress: bool | None
     storage_options: Mapping[str, Any] | None = None
+    bad_files: BadFiles | None = None
 
 
 def run(
@@ -277,6 +284,8 @@ def call(
     pairs = resolve(files, settings)
     if not pairs:
         raise UsageError("no files to merge")
+    if common.bad_files is not None:
+        pairs = good_files(pairs, common.storage_options, common.bad_files)
     given |= {"overwrite": common.overwrite, "settings": settings}
     write["threads"] = num_threads(common.threads)
     if common.compression is not None:

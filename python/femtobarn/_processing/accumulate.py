@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from femtobarn._processing.work import Outcome, Piece, Task
 
-__all__ = ["Accumulator", "HeldPieces", "Unfinished"]
+__all__ = ["Accumulator", "Given", "GivenStates", "HeldPieces", "Unfinished"]
+
+Given: TypeAlias = "tuple[tuple[int, ...], Any]"
+"""The numbers of pieces, and the state that has their results."""
+
+
+@dataclass(frozen=True)
+class GivenStates:
+    """States that workers have given without an outcome."""
+
+    given: list[Given]
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ class Accumulator:
     def begin(self, piece: Piece, outcome: Outcome) -> None:
         """Begin a piece; the state of another dataset is given away with its outcome."""
         if self._numbers and piece.dataset != self._dataset:
-            self._give(outcome)
+            outcome.given += self.give()
         self._dataset = piece.dataset
 
     def end(self, outcome: Outcome, *, is_last: bool) -> None:
@@ -66,11 +76,13 @@ class Accumulator:
             self._numbers.append(outcome.piece)
             outcome.is_held = True
         if self._numbers and (is_last or not self._keeps):
-            self._give(outcome)
+            outcome.given += self.give()
 
-    def _give(self, outcome: Outcome) -> None:
-        outcome.given.append((tuple(self._numbers), self._state))
+    def give(self) -> list[Given]:
+        """Return the state, if it has something, and forget it."""
+        given = [(tuple(self._numbers), self._state)] if self._numbers else []
         self._numbers, self._state = [], None
+        return given
 
 
 class HeldPieces:
@@ -83,14 +95,13 @@ class HeldPieces:
         """Hold an outcome until its state is given."""
         self._held[outcome.piece] = outcome
 
-    def given(self, outcome: Outcome) -> list[Outcome]:
-        """Return the outcomes whose state has come with an outcome; the last one of them has it as its value."""
+    def given(self, given: list[Given]) -> list[Outcome]:
+        """Return the outcomes whose state has come; the last one of them has it as its value."""
         done = []
-        for numbers, state in outcome.given:
+        for numbers, state in given:
             some = [self._held.pop(number) for number in numbers]
             some[-1].values = [] if state is None else [state]
             done += some
-        outcome.given = []
         return done
 
     def lost(self, numbers: tuple[int, ...]) -> None:

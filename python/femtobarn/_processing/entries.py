@@ -83,7 +83,7 @@ class _EntriesWork:
         size = _share(n_entries, by, n_workers, in_threads)
         if by == "event" or self._lazy is not None:
             return size
-        n_known = ntuple.num_entries
+        n_known = next(filter(None, ntuple._core.file_entries()), 0)  # of one file: others need not be asked
         n_bytes = ntuple._core.decoded_bytes(self._paths(ntuple), 0, n_known)
         return min(size, max(num_bytes(_MEMORY) * n_known // max(n_bytes, 1), BATCH))
 
@@ -198,19 +198,24 @@ def _share(n_entries: int, by: str, n_workers: int, in_threads: bool) -> int:
 
 
 def _cut(start: int, stop: int, size: int, ends: list[int]) -> Iterator[tuple[int, int]]:
-    """Cut a range of entries into ranges of at most `size`, which end with clusters if several fit into one."""
-    longest = max((end - before for before, end in zip([0, *ends], ends, strict=False)), default=0)
+    """Cut a range of entries into ranges of at most `size`, at the ends of clusters, if there are any."""
     while start < stop:
         end = min(start + size, stop)
-        if end < stop and longest <= size:
+        if end < stop:
             last = bisect.bisect_right(ends, end)
             end = ends[last - 1] if last and ends[last - 1] > start else end
         yield start, end
         start = end
 
 
-def _ends(ntuple: NTuple) -> list[int]:
-    return [cluster["first_entry"] + cluster["num_entries"] for cluster in ntuple._core.clusters()]
+def _ends(ntuple: NTuple, size: int) -> list[int]:
+    """Return the ends of the clusters of a file; none if not all clusters fit into pieces."""
+    if len(ntuple._core.files) != 1:
+        return []
+    clusters = ntuple._core.clusters()
+    if any(cluster["num_entries"] > size for cluster in clusters):
+        return []
+    return [cluster["first_entry"] + cluster["num_entries"] for cluster in clusters]
 
 
 class NTupleWork(_EntriesWork):
@@ -221,7 +226,7 @@ class NTupleWork(_EntriesWork):
         self._whole: NTuple | None = ntuple
         self._places: Places | None = None
         self._own_pages: SharedPages | None = None  # those of an ntuple of the caller end with the work
-        self._is_aligned = False
+        self._is_aligned = False  # whether pieces for other processes end with clusters
         files = ntuple.files
         where = files[0][0] if len(files) == 1 else f"{len(files)} files"
         self.name = f"{ntuple.name} ({where})"
@@ -275,7 +280,7 @@ class NTupleWork(_EntriesWork):
         size, input_size = sizes[0] or BATCH, sizes[1]
         start = after or 0
         if not loads:
-            ends = _ends(self._ntuple) if self._is_aligned else []
+            ends = _ends(self._ntuple, size) if self._is_aligned else []
 
             def next_size(first: int, high: int) -> int:
                 low, end = next(_cut(first, high, size, ends))
@@ -459,7 +464,11 @@ class FilesetWork(_EntriesWork):
                 yield from self._parts(events, self._at(whole, start, stop - start, 0), size)
             return
         reader = self._reader(ntuple, how.paths) if loads else None
-        ends = _ends(ntuple) if sizes[0] is None and self._balance[0] == "batch" and not loads else []
+        ends: list[int] = []
+        if sizes[0] is None and self._balance[0] == "batch" and not loads:
+            most = self._most(ntuple)
+            ends = _ends(ntuple, most)
+            size = most if ends else size
         for start, stop in ranges_of(source, ntuple.num_entries):
             if reader is None:
                 for low, high in _cut(start, stop, size, ends):
@@ -482,10 +491,12 @@ class FilesetWork(_EntriesWork):
                 yield Piece(0, high - low, start=low, place=place._replace(start=low))
 
     def _file_size(self, ntuple: NTuple, size: int | None) -> int:
-        """Return the size of pieces of a file; if it is not given, as if all files had as many entries."""
-        if size is not None:
-            return size
-        return _even(ntuple.num_entries, self._size(ntuple, ntuple.num_entries * len(self.sources), *self._balance))
+        """Return the size of pieces of a file, which are equal if it is not given."""
+        return _even(ntuple.num_entries, self._most(ntuple)) if size is None else size
+
+    def _most(self, ntuple: NTuple) -> int:
+        """Return the largest size of pieces of a file, as if all files had as many entries."""
+        return self._size(ntuple, ntuple.num_entries * len(self.sources), *self._balance)
 
     def _keep(self, at: int, ntuple: NTuple) -> None:
         self._here[at] = ntuple

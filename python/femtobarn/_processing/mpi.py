@@ -10,7 +10,7 @@ from femtobarn._processing.workers import alone, events_of, outcomes_of, pack_ou
 from femtobarn.errors import WorkerDiedError
 
 if TYPE_CHECKING:
-    from femtobarn._processing.accumulate import Unfinished
+    from femtobarn._processing.accumulate import GivenStates, Unfinished
     from femtobarn._processing.work import Outcome, Piece, Task, Work
 
 __all__ = ["MpiPool", "serve_mpi"]
@@ -41,7 +41,7 @@ class MpiPool:
         self._sends = [sent for sent in self._sends if not sent.test()[0]]
         self._sends.append(self._comm.isend(piece.without_loaded(), self._idle.pop(0), _TO_WORKER))
 
-    def wait(self) -> list[Outcome | Piece | Unfinished]:
+    def wait(self) -> list[Outcome | Piece | Unfinished | GivenStates]:
         if self._comm.size == 1:
             piece = self._own.pop()
             outcome = alone(

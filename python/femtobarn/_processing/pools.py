@@ -8,26 +8,30 @@ import itertools
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
 import queue
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from femtobarn._processing.accumulate import Accumulator, Unfinished
+from femtobarn._processing.accumulate import Accumulator, Given, GivenStates, Unfinished
 from femtobarn._processing.workers import (
     alone,
+    end_states,
     events_of,
+    given_states,
     pack_outcome,
     pickled_work,
     serve_process,
     timed,
     unpack_outcome,
+    with_kept_state,
     work_of,
 )
 from femtobarn._shared.optional import optional
@@ -54,7 +58,7 @@ class Workers(Protocol):
     def send(self, piece: Piece) -> None:
         """Hand over a piece."""
 
-    def wait(self) -> list[Outcome | Piece | Unfinished]:
+    def wait(self) -> list[Outcome | Piece | Unfinished | GivenStates]:
         """Wait for outcomes, and for pieces of dead workers that must be repeated: a piece may be to blame."""
 
     def close(self, *, ends_early: bool) -> None:
@@ -106,8 +110,8 @@ class ThreadPool:
         self._n_out += 1
         self._todo.put(piece)
 
-    def wait(self) -> list[Outcome | Piece | Unfinished]:
-        outcomes: list[Outcome | Piece | Unfinished] = []
+    def wait(self) -> list[Outcome | Piece | Unfinished | GivenStates]:
+        outcomes: list[Outcome | Piece | Unfinished | GivenStates] = []
         while not outcomes:
             try:
                 outcomes.append(self._done.get(timeout=0.1))  # so that Ctrl-C is heard
@@ -210,8 +214,8 @@ class ProcessPool:
         with contextlib.suppress(OSError):  # it has died: `wait` detects this, and returns the piece
             connection.send(piece.without_loaded())
 
-    def wait(self) -> list[Outcome | Piece | Unfinished]:
-        outcomes: list[Outcome | Piece | Unfinished] = []
+    def wait(self) -> list[Outcome | Piece | Unfinished | GivenStates]:
+        outcomes: list[Outcome | Piece | Unfinished | GivenStates] = []
         for connection in multiprocessing.connection.wait(list(self._workers)):
             worker = self._workers[connection]
             try:
@@ -281,14 +285,17 @@ def _broken(error: BaseException) -> WorkerDiedError:
     )
 
 
-def _run_future(key: str, packed: bytes, piece: Piece, sent: float) -> bytes:
+def _run_future(key: str, packed: bytes, piece: Piece, sent: float, keeps_state: bool) -> bytes:
     """Process a piece in whatever process an executor has; returns nothing if this needs the work, and lacks it."""
     known = work_of(key, packed)
     if known is None:
         return b""
     work, task = known
     worker = f"{os.uname().nodename} {os.getpid()}"
-    return pack_outcome(alone(work, task, piece, partial(work.load, piece), worker, sent, writes=True))
+    load = partial(work.load, piece)
+    if keeps_state:
+        return pack_outcome(with_kept_state(key, work, task, piece, load, worker, sent))
+    return pack_outcome(alone(work, task, piece, load, worker, sent, writes=True))
 
 
 def dask_client() -> Any:
@@ -306,7 +313,7 @@ class FuturesPool:
 
     Its threads get functions and events as they are. Other processes keep the work by a key: the first pieces come with
     it, and those of a process that lacks it are sent again with it. `by_name` tells whether these have the script of
-    this one; `scatter` stores a large work on the workers of Dask.
+    this one. Workers of a `client` of Dask keep states until they are asked, and copy large works from each other.
     """
 
     def __init__(
@@ -317,7 +324,7 @@ class FuturesPool:
         n_workers: int,
         *,
         by_name: bool = True,
-        scatter: Callable[..., Any] | None = None,
+        client: Any = None,
     ) -> None:
         self.n_workers = n_workers
         self.shares_memory = isinstance(executor, concurrent.futures.ThreadPoolExecutor)
@@ -325,8 +332,10 @@ class FuturesPool:
         self._packed = b"" if self.shares_memory else pickled_work(work, task, by_name=by_name)
         self._key = uuid.uuid4().hex
         self._n_with_work = n_workers  # pieces that are still to be sent with the work
-        self._scatter = scatter if len(self._packed) > _LARGE else None
+        self._client = client
         self._scattered: Any = None
+        self._keeps_state = client is not None and task.state is not None and task.keeps_state
+        self._held: dict[int, Piece] = {}  # whose results are in states of workers
         self._executor = executor
         self._ended = threading.Event()
         self._out: dict[Any, Piece] = {}
@@ -347,7 +356,8 @@ class FuturesPool:
                 future = self._executor.submit(self._run_here, piece, time.time())
             else:
                 packed = self._carried() if with_work else b""
-                future = self._executor.submit(_run_future, self._key, packed, piece.without_loaded(), time.time())
+                sent = piece.without_loaded(), time.time()
+                future = self._executor.submit(_run_future, self._key, packed, *sent, self._keeps_state)
                 self._n_with_work -= with_work
         except concurrent.futures.BrokenExecutor as error:
             raise _broken(error) from error
@@ -355,14 +365,16 @@ class FuturesPool:
 
     def _carried(self) -> Any:
         """Return the work as an argument of a task."""
-        if self._scatter is None:
+        if self._client is None or len(self._packed) <= _LARGE:
             return self._packed
         if self._scattered is None:
-            self._scattered = self._scatter(self._packed, hash=False)
+            self._scattered = self._client.scatter(self._packed, hash=False)
         return self._scattered
 
-    def wait(self) -> list[Outcome | Piece | Unfinished]:
-        outcomes: list[Outcome | Piece | Unfinished] = []
+    def wait(self) -> list[Outcome | Piece | Unfinished | GivenStates]:
+        if not self._out:
+            return self._collected()
+        outcomes: list[Outcome | Piece | Unfinished | GivenStates] = []
         while not outcomes:
             done, _ = concurrent.futures.wait(list(self._out), return_when=concurrent.futures.FIRST_COMPLETED)
             for future in done:
@@ -379,11 +391,49 @@ class FuturesPool:
                     continue
                 if given == b"":
                     self._send(piece, True)
-                else:
-                    outcomes.append(unpack_outcome(given) if isinstance(given, bytes) else given)
+                    continue
+                outcome: Outcome = unpack_outcome(given) if isinstance(given, bytes) else given
+                if self._keeps_state:
+                    if outcome.is_held:
+                        self._held[piece.number] = piece.without_loaded()
+                    outcome.given, again = self._accepted(outcome.given)
+                    # what is not held any more was done again elsewhere
+                    outcome.lost = tuple(n for n in outcome.lost if self._held.pop(n, None) is not None)
+                    outcomes += again
+                outcomes.append(outcome)
         return outcomes
+
+    def _collected(self) -> list[Outcome | Piece | Unfinished | GivenStates]:
+        """Take the states of all workers; pieces of states that have died with their worker are unfinished."""
+        answers: dict[str, bytes] = self._client.run(given_states, self._key, on_error="ignore")
+        given: list[Given] = []
+        for packed in answers.values():
+            states = pickle.loads(packed)
+            if isinstance(states, Exception):
+                raise states
+            given += states
+        accepted, again = self._accepted(given)
+        again += map(Unfinished, self._held.values())
+        self._held.clear()
+        return [GivenStates(accepted), *again]
+
+    def _accepted(self, given: list[Given]) -> tuple[list[Given], list[Unfinished]]:
+        """Separate states from those with a piece that was done again, as Dask had given up the worker."""
+        accepted: list[Given] = []
+        again: list[Unfinished] = []
+        for numbers, state in given:
+            if all(number in self._held for number in numbers):
+                accepted.append((numbers, state))
+            else:
+                again += [Unfinished(self._held[number]) for number in numbers if number in self._held]
+            for number in numbers:
+                self._held.pop(number, None)
+        return accepted, again
 
     def close(self, *, ends_early: bool) -> None:
         self._ended.set()
         for future in self._out:
             future.cancel()
+        if ends_early and self._keeps_state:
+            with contextlib.suppress(Exception):  # the error of the work is raised
+                self._client.run(end_states, self._key, on_error="ignore")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from femtobarn._files.bad_files import BadFile, BadFiles, SkipBadFiles
 from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
-from femtobarn._processing.accumulate import HeldPieces, Unfinished
+from femtobarn._processing.accumulate import GivenStates, HeldPieces, Unfinished
 from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
 from femtobarn._processing.entries import FilesetWork, NTupleWork
 from femtobarn._processing.mpi import MpiPool, serve_mpi
@@ -182,8 +182,8 @@ def process(
     state : callable, optional
         Makes what each worker fills, as a histogram. The function is called with an event or a batch and the state,
         and changes the state or returns another one. `reduce` combines states at the end, in any order. Each event
-        counts exactly once, also if a worker dies. Executors of ``concurrent.futures``, Dask and checkpoints have a
-        state for each batch.
+        counts exactly once, also if a worker dies. Executors of ``concurrent.futures`` and checkpoints have a state for
+        each batch.
     by_dataset : bool
         Whether results of different datasets of a fileset are kept apart: the value is a dict.
     progress : bool, optional
@@ -463,7 +463,7 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None, kept: Proc
         return MpiPool(work, task, _communicator(executor))
     if hasattr(executor, "get_executor"):  # a client of Dask
         futures = executor.get_executor(pure=False, retries=_TRIES - 1)
-        return FuturesPool(work, task, futures, n, by_name=False, scatter=executor.scatter)
+        return FuturesPool(work, task, futures, n, by_name=False, client=executor)
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, n)
     raise UsageError(
@@ -569,25 +569,9 @@ def _master(
                 held.lost((answer.piece.number,))
                 again.append(answer.piece)
                 continue
-            number = answer.number if isinstance(answer, Piece) else answer.piece
-            outcome = answer if isinstance(answer, Outcome) and answer.raised is None else None
-            finished = []
-            if isinstance(answer, Outcome):
-                held.lost(answer.lost)
-                again += [out[other] for other in answer.lost]
-                if answer.is_held:
-                    held.hold(answer)
-                    out[number] = out[number].without_loaded()
-                finished = held.given(answer)
-            if outcome is None:
-                tries[number] = tries.get(number, 0) + 1
-                outcome = _given_up(work, task, out[number], answer, tries[number], on_error)
-            else:
-                statistics._add(outcome)
-            if outcome is None:
-                again.append(out[number])
-            elif not outcome.is_held:
-                finished.append(outcome)
+            finished = held.given(answer.given) if isinstance(answer, GivenStates) else []
+            if not isinstance(answer, GivenStates):
+                finished = _answered(work, task, answer, (out, again, tries, held), statistics, on_error)
             for one in finished:
                 tries.pop(one.piece, None)
                 early[one.piece] = one, out.pop(one.piece).without_loaded()
@@ -599,6 +583,39 @@ def _master(
                 raise ProcessError(f"{work.name}: reduce failed at {work.where(done, None)}: {error!r}") from error
         checkpoint.save(now=False)
         yield state.n_events
+
+
+def _answered(
+    work: Work,
+    task: Task,
+    answer: Outcome | Piece,
+    known: tuple[dict[int, Piece], list[Piece], dict[int, int], HeldPieces],
+    statistics: ProcessStatistics,
+    on_error: str,
+) -> list[Outcome]:
+    """Return the outcomes that are complete with an answer for a piece, which may have to be done again."""
+    out, again, tries, held = known
+    number = answer.number if isinstance(answer, Piece) else answer.piece
+    outcome = answer if isinstance(answer, Outcome) and answer.raised is None else None
+    finished = []
+    if isinstance(answer, Outcome):
+        held.lost(answer.lost)
+        again += [out[other] for other in answer.lost]
+        if answer.is_held:
+            held.hold(answer)
+            out[number] = out[number].without_loaded()
+        finished = held.given(answer.given)
+        answer.given = []
+    if outcome is None:
+        tries[number] = tries.get(number, 0) + 1
+        outcome = _given_up(work, task, out[number], answer, tries[number], on_error)
+    else:
+        statistics._add(outcome)
+    if outcome is None:
+        again.append(out[number])
+    elif not outcome.is_held:
+        finished.append(outcome)
+    return finished
 
 
 def _given_up(work: Work, task: Task, piece: Piece, answer: Any, n_tries: int, on_error: str) -> Outcome | None:

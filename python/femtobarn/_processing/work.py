@@ -22,6 +22,7 @@ from femtobarn.errors import FemtobarnError
 if TYPE_CHECKING:
     from femtobarn._core import Loader
     from femtobarn._files.pickled import Place
+    from femtobarn._processing.accumulate import Given
     from femtobarn._processing.compiled import CompiledCalls
     from femtobarn._store.containers import Holder
     from femtobarn._store.datastore import DataStore
@@ -111,7 +112,7 @@ class Outcome:
     is_called: bool = False
     is_held: bool = False
     lost: tuple[int, ...] = ()
-    given: list[tuple[tuple[int, ...], Any]] = field(default_factory=list)
+    given: list[Given] = field(default_factory=list)
     raised: BaseException | None = None
     what: str = "the function"  # that has raised it
     advice: str = ""

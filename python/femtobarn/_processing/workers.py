@@ -11,7 +11,7 @@ import pickle
 import sys
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,16 @@ from femtobarn.errors import FemtobarnError, UsageError
 
 __all__ = [
     "alone",
+    "end_states",
     "events_of",
+    "given_states",
     "outcomes_of",
     "pack_outcome",
     "pickled_work",
     "serve_process",
     "timed",
     "unpack_outcome",
+    "with_kept_state",
     "work_of",
     "written",
 ]
@@ -175,6 +178,43 @@ def serve_process(connection: Any, packed: bytes, name: str) -> None:
             connection.send_bytes(b"")
             for outcome in outcomes_of(work, task, name, receive):
                 connection.send_bytes(pack_outcome(outcome))
+
+
+_states: dict[str, list[Accumulator]] = {}  # that no thread uses, by the key of the work
+_ended: deque[str] = deque(maxlen=100)  # keys of work that was broken off
+
+
+def with_kept_state(
+    key: str, work: Work, task: Task, piece: Piece, load: Callable[[], Any], worker: str, idle_since: float
+) -> Outcome:
+    """Process a piece as `timed`, with a state that this process keeps until `given_states` takes it."""
+    with _lock:
+        idle = _states.setdefault(key, [])
+        state = idle.pop() if idle else Accumulator(task)
+    outcome = written(work, task, piece, timed(work, task, piece, load, worker, idle_since, state=state))
+    state.end(outcome, is_last=False)
+    with _lock:
+        if key not in _ended:
+            _states.setdefault(key, []).append(state)
+    return outcome
+
+
+def given_states(key: str) -> bytes:
+    """Return the states of some work that this process has kept, pickled."""
+    with _lock:
+        states = _states.pop(key, [])
+    given = [one for state in states for one in state.give()]
+    try:
+        return pickle.dumps(given)
+    except Exception as error:
+        return pickle.dumps(FemtobarnError(f"the state cannot be sent to another process: {error}"))
+
+
+def end_states(key: str) -> None:
+    """Forget the states of some work, also those that threads use now."""
+    with _lock:
+        _states.pop(key, None)
+        _ended.append(key)
 
 
 _KEPT = 8  # works that a process of an executor keeps
