@@ -30,7 +30,7 @@ numpydoc_show_class_members = False
 numpydoc_validation_checks = {"GL01", "GL03", "PR01", "PR02", "RT01", "SS01", "SS03"}
 # Classes are made by functions, not by users, and document attributes, not parameters.
 # Members of named tuples are documented there, too.
-numpydoc_validation_exclude = {r"^femtobarn\.((aio|coffea|graphed)\.)?[A-Z]\w*$", r"^femtobarn\.Product\."}
+numpydoc_validation_exclude = {r"^femtobarn\.(aio\.)?[A-Z]\w*$", r"^femtobarn\.Product\."}
 
 html_theme = "furo"
 html_title = f"femtobarn {version}"

@@ -169,10 +169,10 @@ _SYNONYMS = {"join": "join_columns", "hadd": "merge", "verify": "open(…).verif
 
 
 def __getattr__(name: str) -> Any:
-    if name == "aio":  # asyncio is imported only if it is used
+    if name in ("aio", "coffea", "graphed"):  # what they need is imported only if they are used
         import importlib
 
-        return importlib.import_module("femtobarn.aio")
+        return importlib.import_module(f"femtobarn.{name}")
     if name in ("Entry", "EntryBatch"):  # they need Awkward
         from femtobarn._files import entry, entry_batch
 

@@ -149,6 +149,21 @@ def test_steps_of_a_preprocessed_fileset_are_the_chunks(dimuon, expected):
     assert runner(maxchunks=1)(available, Muons())["mu"]["events"] == 10
 
 
+def test_a_group_of_preprocessed_datasets_is_processed(dimuon, expected):
+    group = DataGroupSpec.model_validate({"mu": {"files": {dimuon: "Events"}, "metadata": {"year": 2012}}})
+    found = preprocess(group, step_size=6000).available
+    out = runner()(found, Muons())
+    check(out["mu"], expected)
+    assert len(out["mu"]["chunks"]) == 2
+
+
+def test_parquet_is_left_to_coffea(dimuon, expected, tmp_path, need):
+    need("pyarrow")
+    fb.convert(f"{dimuon}:Events", tmp_path / "events.parquet")
+    fileset = {"mu": {"files": {str(tmp_path / "events.parquet"): "Events"}}}
+    check(runner(format="parquet")(fileset, Muons())["mu"], expected)
+
+
 def test_bad_files_are_skipped_with_a_warning(copies, expected):
     fileset = {"mu": {"files": dict.fromkeys(copies, "Events")}}
     with pytest.warns(UserWarning, match="1 bad files are skipped"):

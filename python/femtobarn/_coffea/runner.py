@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import cloudpickle
 import lz4.frame
+from coffea.dataset_tools import DataGroupSpec
 from coffea.nanoevents.schemas import BaseSchema
 from coffea.nanoevents.util import key_to_tuple
 from coffea.processor import (
@@ -66,7 +67,9 @@ class Runner(CoffeaRunner):  # type: ignore[misc]
     --------
     >>> from coffea import processor
     >>> from coffea.nanoevents import BaseSchema
+    >>> from coffea.util import coffea_console
     >>> from femtobarn.coffea import Runner
+    >>> coffea_console.quiet = True  # no progress bars
     >>> def count(events):
     ...     return {"events": len(events), "muons": int(events.nMuon.to_numpy().sum())}
     >>> run = Runner(processor.IterativeExecutor(status=False), schema=BaseSchema)
@@ -108,6 +111,8 @@ class Runner(CoffeaRunner):  # type: ignore[misc]
     @staticmethod
     def _normalize_fileset(fileset: Any, treename: str | None) -> Iterator[Any]:
         """Yield what coffea yields, and files with steps."""
+        if isinstance(fileset, DataGroupSpec):
+            fileset = fileset.model_dump()
         if not isinstance(fileset, Mapping):
             yield from CoffeaRunner._normalize_fileset(fileset, treename)
             return
