@@ -79,13 +79,25 @@ class Entry:
         return self._at if self._columns.batch is None else self._columns.batch.entry_start + self._at
 
     def to_record(self) -> ak.Record:
-        """Return the entry as a record of Awkward, for its functions."""
+        """Return the entry as a record of Awkward, for its functions.
+
+        Returns
+        -------
+        ak.Record
+            The fields of the entry.
+        """
         if self._columns.batch is None:
             return ak.Record({name: self[name] for name in self.fields})
         return self._columns.batch[self._at]
 
     def to_list(self) -> dict[str, Any]:
-        """Return the entry as a dict of objects of Python."""
+        """Return the entry as a dict of objects of Python.
+
+        Returns
+        -------
+        dict
+            Numbers, strings, lists and dicts by the names of the fields.
+        """
         return cast("dict[str, Any]", self.to_record().to_list())
 
     tolist = to_list
