@@ -501,4 +501,4 @@ def test_ranks_of_mpi_process_filesets(dimuon: str, tmp_path: Path, need_program
     done = subprocess.run(
         [*run, str(Path(__file__).parent), dimuon], capture_output=True, text=True, timeout=120, check=False
     )
-    assert done.stdout.split() == ["done"] * 3, done.stderr
+    assert done.stdout.count("done") == 3, done.stderr  # lines of ranks can mix
