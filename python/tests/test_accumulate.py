@@ -225,4 +225,4 @@ def test_ranks_of_mpi_fill_states(dimuon: str, tmp_path: Path, need_program: Any
     mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks)]
     command = [*mpirun, sys.executable, "-m", "mpi4py", str(tmp_path / "script.py"), str(Path(__file__).parent), dimuon]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout.split() == ["done"] * ranks, done.stderr
+    assert done.stdout.count("done") == ranks, done.stderr  # lines of ranks can mix

@@ -7,7 +7,7 @@ from typing import Any
 
 from femtobarn.errors import MissingDependencyError
 
-__all__ = ["optional"]
+__all__ = ["is_awkward", "optional"]
 
 
 def optional(module: str, extra: str) -> Any:
@@ -18,3 +18,8 @@ def optional(module: str, extra: str) -> Any:
         raise MissingDependencyError(
             f"this needs {module}, which is not installed: pip install 'femtobarn[{extra}]'"
         ) from error
+
+
+def is_awkward(value: object) -> bool:
+    """Return whether a value is an array or record of Awkward, or of a class based on them, without importing it."""
+    return hasattr(value, "layout") and any(kind.__module__.startswith("awkward.") for kind in type(value).__mro__)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from femtobarn import _core
-from femtobarn._shared.optional import optional
+from femtobarn._shared.optional import is_awkward, optional
 from femtobarn._store.product_classes import has_classes, kind_of, note_kind, note_records
 from femtobarn._store.product_decoding import rows_dtype
 from femtobarn._store.product_types import (
@@ -273,7 +273,7 @@ def _is_empty(value: Any) -> bool:
 
 def _layout_of(value: Any) -> Any:
     """Return the layout of an Awkward Array or Record; None for anything else."""
-    if not type(value).__module__.startswith("awkward.") or not hasattr(value, "layout"):
+    if not is_awkward(value):
         return None
     layout = value.layout
     return layout.array[layout.at : layout.at + 1] if type(layout).__name__ == "Record" else layout

@@ -10,7 +10,7 @@ import numpy as np
 
 from femtobarn import _core
 from femtobarn._files.ntuple import NTuple
-from femtobarn._shared.optional import optional
+from femtobarn._shared.optional import is_awkward, optional
 from femtobarn._shared.warning import warn_outside
 from femtobarn._writing.nested_nodes import nested_node
 from femtobarn._writing.numpy_nodes import bytes_of, items_node, no_counterpart, numpy_node, unwritable
@@ -74,7 +74,7 @@ def to_batches(data: Any, maps: frozenset[str] = frozenset()) -> _core.Batches:
     if isinstance(data, Mapping):
         columns = {str(name): values for name, values in data.items()}
         return _of_columns({name: _pairs(values) if name in maps else values for name, values in columns.items()})
-    if _is_awkward(data):
+    if is_awkward(data):
         return _of_awkward(data)
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         if data.ndim != 1:
@@ -216,10 +216,6 @@ def _refuse_histogram(data: Any) -> None:
         )
 
 
-def _is_awkward(data: Any) -> bool:
-    return type(data).__module__.split(".")[0] == "awkward" and hasattr(data, "layout")
-
-
 def _is_in_memory(data: Any) -> bool:
     names = _IN_MEMORY.get(type(data).__module__.split(".")[0], ())
     return isinstance(data, _core.Batch) or any(kind.__name__ in names for kind in type(data).__mro__)
@@ -255,10 +251,10 @@ def _column(name: str, values: Any) -> tuple[Node, int]:
     """Return the node of a column and its length."""
     _refuse_histogram(values)
     # ndim of an empty Awkward union is 0, too
-    is_scalar = not _is_awkward(values) and getattr(values, "ndim", None) == 0
+    is_scalar = not is_awkward(values) and getattr(values, "ndim", None) == 0
     if is_scalar or isinstance(values, str | bytes):
         raise unwritable(name, f"{values!r} is a single value, not a column with one value per entry")
-    if _is_awkward(values):
+    if is_awkward(values):
         return _layout(values.layout, name), len(values)
     if isinstance(values, np.ndarray) and values.dtype.names is not None and values.ndim == 1:
         names = list(values.dtype.names)
