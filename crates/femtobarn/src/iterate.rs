@@ -1,7 +1,6 @@
 //! Reads an entry range step by step, with bounded memory.
 
 use std::cell::RefCell;
-use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -41,11 +40,7 @@ impl Default for StepsOptions {
     }
 }
 
-/// What reads step by step.
-pub(crate) trait Worker<T>: Debug + Send {
-    /// Reads the next step; none after the last one.
-    fn step(&mut self, tick: Option<Tick<'_>>) -> Option<Result<T, RNTupleError>>;
-}
+type Step = Result<(Range<u64>, Arrays), RNTupleError>;
 
 /// The steps of an entry range. All steps have the fields of the first one: a field that turns out to be unreadable
 /// later is an error.
@@ -54,21 +49,21 @@ pub(crate) trait Worker<T>: Debug + Send {
 /// `page_cache` bytes of pages; `in_flight` bytes of requests; and one or two pages per thread. Dropping the steps ends
 /// read-ahead, even while it waits for a server.
 #[derive(Debug)]
-pub struct Steps<T = (Range<u64>, Arrays)> {
-    source: Source<T>,
+pub struct Steps {
+    source: Source,
     together: Together,
 }
 
 #[derive(Debug)]
-enum Source<T> {
-    Here(Box<dyn Worker<T>>),
+enum Source {
+    Here(Worker),
     Ended,
     /// `None` marks the end: a thread that ends without sending it has failed.
-    Ahead(Receiver<Option<Result<T, RNTupleError>>>),
+    Ahead(Receiver<Option<Step>>),
 }
 
 #[derive(Debug)]
-struct Reading {
+struct Worker {
     ntuple: Arc<NTuple>,
     selection: Selection,
     next: u64,
@@ -77,11 +72,8 @@ struct Reading {
     cache: PageCache,
 }
 
-impl Worker<(Range<u64>, Arrays)> for Reading {
-    fn step(
-        &mut self,
-        tick: Option<Tick<'_>>,
-    ) -> Option<Result<(Range<u64>, Arrays), RNTupleError>> {
+impl Worker {
+    fn step(&mut self, tick: Option<Tick<'_>>) -> Option<Step> {
         if self.next >= self.stop {
             return None;
         }
@@ -119,7 +111,7 @@ impl Steps {
         options: StepsOptions,
     ) -> Self {
         let cache = PageCache::new(options.page_cache);
-        let worker = Reading {
+        let mut worker = Worker {
             ntuple,
             selection,
             next: entries.start,
@@ -127,16 +119,9 @@ impl Steps {
             options,
             cache,
         };
-        Self::of(worker, options.prefetch)
-    }
-}
-
-impl<T: Debug + Send + 'static> Steps<T> {
-    /// The steps of a worker, read ahead if `prefetch`.
-    pub(crate) fn of(mut worker: impl Worker<T> + 'static, prefetch: bool) -> Self {
-        if !prefetch {
+        if !options.prefetch {
             return Self {
-                source: Source::Here(Box::new(worker)),
+                source: Source::Here(worker),
                 together: Together::of_this_thread(),
             };
         }
@@ -159,10 +144,7 @@ impl<T: Debug + Send + 'static> Steps<T> {
     }
 
     /// The next step. While it waits, `waiting` is called regularly; if it returns `false`, the wait stops.
-    pub fn next_or(
-        &mut self,
-        waiting: &mut dyn FnMut() -> bool,
-    ) -> Option<Result<T, RNTupleError>> {
+    pub fn next_or(&mut self, waiting: &mut dyn FnMut() -> bool) -> Option<Step> {
         match &mut self.source {
             Source::Here(worker) => {
                 let waiting = RefCell::new(waiting);
@@ -192,16 +174,16 @@ impl<T: Debug + Send + 'static> Steps<T> {
     }
 }
 
-impl<T> Drop for Steps<T> {
+impl Drop for Steps {
     fn drop(&mut self) {
         self.together.stop();
     }
 }
 
-impl<T: Debug + Send + 'static> Iterator for Steps<T> {
-    type Item = Result<T, RNTupleError>;
+impl Iterator for Steps {
+    type Item = Step;
 
-    fn next(&mut self) -> Option<Self::Item> {
+    fn next(&mut self) -> Option<Step> {
         self.next_or(&mut || true)
     }
 }

@@ -16,31 +16,25 @@ use super::excerpt::shortened;
 /// Loads a column, or a member of one; the error is a message.
 pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
     // column names may contain dots: the longest matching name is used
-    let schema = batch.schema_ref();
     let cuts = name.rmatch_indices('.').map(|(at, _)| at);
     let found = std::iter::once(name.len()).chain(cuts).find_map(|cut| {
-        let (at, field) = schema.column_with_name(name.get(..cut)?)?;
+        let column = batch.column_by_name(name.get(..cut)?)?;
         let members = name.get(cut + 1..).unwrap_or_default();
-        Some((batch.columns().get(at)?, field, members))
+        Some((column, members))
     });
-    let Some((column, field, members)) = found else {
+    let Some((column, members)) = found else {
+        let schema = batch.schema_ref();
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let hint = did_you_mean(name, names);
         return Err(format!("unknown column {:?}{hint}", shortened(name)));
     };
     let mut members: Vec<&str> = members.split('.').filter(|it| !it.is_empty()).collect();
     members.reverse();
-    let place = (column.clone(), field.is_nullable());
-    unnest(place, members, &shortened(name))
+    unnest(column.clone(), members, &shortened(name))
 }
 
-/// Descends through lists and records to the values. Whether they have a mask depends on their type alone: columns of two
-/// batches have the same form.
-fn unnest(
-    (mut array, mut nullable): (ArrayRef, bool),
-    mut members: Vec<&str>,
-    name: &str,
-) -> Result<Column, String> {
+/// Descends through lists and records to the values.
+fn unnest(mut array: ArrayRef, mut members: Vec<&str>, name: &str) -> Result<Column, String> {
     let mut levels = Vec::new();
     let mut above: Option<NullBuffer> = None;
     loop {
@@ -48,7 +42,6 @@ fn unnest(
         if let Some((offsets, items)) = list(&array) {
             let (offsets, items) = dense(offsets, items, valid.as_ref())?;
             levels.push(offsets);
-            nullable = has_nullable_items(&array);
             (array, above) = (items, None);
         } else if let Some(member) = members.pop() {
             let Some(record) = array.as_struct_opt() else {
@@ -56,16 +49,12 @@ fn unnest(
                     "{name}: {member:?} is a member of something that is not a record"
                 ));
             };
-            let at = member_of(record, member, name)?;
-            nullable |= record.fields().get(at).is_some_and(|it| it.is_nullable());
-            array = record.column(at).clone();
+            array = member_of(record, member, name)?;
             above = valid;
         } else {
-            let data = values(&array, valid.as_ref(), name)?;
-            let all = || nullable.then(|| NullBuffer::new_valid(array.len()));
             return Ok(Column {
-                data,
-                valid: valid.or_else(all),
+                data: values(&array, valid.as_ref(), name)?,
+                valid: valid.filter(|valid| valid.null_count() > 0),
                 shape: Shape::Levels(levels),
             });
         }
@@ -121,18 +110,7 @@ pub(super) fn bounds(offsets: &OffsetBuffer<i64>) -> impl Iterator<Item = (i64, 
     offsets.iter().zip(ends).map(|(&start, &end)| (start, end))
 }
 
-/// Whether the items of a list may be missing.
-fn has_nullable_items(list: &ArrayRef) -> bool {
-    match list.data_type() {
-        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => item.is_nullable(),
-        _ => false,
-    }
-}
-
-/// The number of a member.
-fn member_of(record: &StructArray, member: &str, name: &str) -> Result<usize, String> {
-    let names = record.column_names();
-    let numbered = |name: &str| names.iter().position(|own| *own == name);
+fn member_of(record: &StructArray, member: &str, name: &str) -> Result<ArrayRef, String> {
     // members of tuples are `0` in paths and `_0` in Arrow; members of pairs are `first` and `second`
     // in C++
     let in_pair = || {
@@ -142,16 +120,20 @@ fn member_of(record: &StructArray, member: &str, name: &str) -> Result<usize, St
             "second" => ("_1", "1"),
             _ => return None,
         };
-        let is_pair = (names.iter()).all(|name| matches!(*name, "_0" | "_1" | "0" | "1"));
-        let found = numbered(place).or_else(|| numbered(alone));
-        found.filter(|_| is_pair)
+        let mut names = record.column_names().into_iter();
+        let is_pair = names.all(|name| matches!(name, "_0" | "_1" | "0" | "1"));
+        let found = record.column_by_name(place);
+        found
+            .or_else(|| record.column_by_name(alone))
+            .filter(|_| is_pair)
     };
-    let found = numbered(member)
-        .or_else(|| numbered(&format!("_{member}")))
-        .or_else(|| numbered(member.strip_prefix('_')?))
+    let found = record
+        .column_by_name(member)
+        .or_else(|| record.column_by_name(&format!("_{member}")))
+        .or_else(|| record.column_by_name(member.strip_prefix('_')?))
         .or_else(in_pair);
-    found.ok_or_else(|| {
-        let hint = did_you_mean(member, names.iter().copied());
+    found.cloned().ok_or_else(|| {
+        let hint = did_you_mean(member, record.column_names());
         format!("{name}: unknown member {member:?}{hint}")
     })
 }

@@ -9,13 +9,11 @@ use super::Problem;
 use super::excerpt::shortened;
 use super::lex::{Token, tokens};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, MAX_DEPTH, Node, Unary};
-use crate::lumi_mask::OpenMask;
 
-/// Parses an expression; `masks` opens the files that it names.
-pub(super) fn parse(text: &str, masks: OpenMask<'_>) -> Result<Node, Problem> {
+/// Parses an expression.
+pub(super) fn parse(text: &str) -> Result<Node, Problem> {
     let mut parser = Parser {
         text,
-        masks,
         tokens: tokens(text)?,
         at: 0,
         nested: 0,
@@ -51,7 +49,6 @@ enum Infix {
 /// Consumes tokens one by one.
 pub(super) struct Parser<'a> {
     text: &'a str,
-    pub masks: OpenMask<'a>,
     tokens: Vec<(Token, Range<usize>)>,
     pub at: usize,
     nested: usize,
@@ -221,20 +218,12 @@ impl Parser<'_> {
         self.node(Kind::Junction(junction, nodes), start..self.end())
     }
 
-    /// Refuses `a > 1 & b < 2`, which is `a > (1 & b) < 2` in Python. `a > 1 & any(b)` has only one meaning, as a number
-    /// and a condition cannot be combined.
+    /// Refuses `a > 1 & b < 2`, which is `a > (1 & b) < 2` in Python.
     fn refuse_open_comparison(
         &self,
         operator: &Range<usize>,
         sides: [&Node; 2],
     ) -> Result<(), Problem> {
-        let [left, right] = sides;
-        let (last, first) = (left.last_operand(), right.first_operand());
-        let has_value = last.is_none_or(Node::is_value) && first.is_condition()
-            || last.is_some_and(Node::is_condition) && first.is_value();
-        if has_value {
-            return Ok(());
-        }
         let is_open = |node: &&Node| {
             !node.closed && matches!(node.kind, Kind::Chain(..) | Kind::Within { .. })
         };
