@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import functools
 import operator
 import os
@@ -19,6 +18,7 @@ from typing import Any
 import hist
 import numpy as np
 import pytest
+from executors import executor_of
 
 import femtobarn as fb
 
@@ -28,22 +28,8 @@ N = 12_000
 @pytest.fixture(params=["threads", "processes", "pool", "threadpool", "futures", "dask"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Return an executor of each kind."""
-    if request.param == "pool":
-        with fb.Pool("processes", workers=2) as pool:
-            yield pool
-    elif request.param == "threadpool":
-        with concurrent.futures.ThreadPoolExecutor(2) as threads:
-            yield threads
-    elif request.param == "futures":
-        with concurrent.futures.ProcessPoolExecutor(2) as processes:
-            yield processes
-    elif request.param == "dask":
-        distributed = pytest.importorskip("distributed")
-        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-        with cluster, distributed.Client(cluster):
-            yield "dask"
-    else:
-        yield request.param
+    with executor_of(request.param) as executor:
+        yield executor
 
 
 def process(source: Any, function: Any, **options: Any) -> fb.ProcessResult:

@@ -19,6 +19,7 @@ import awkward as ak
 import numpy as np
 import pytest
 import uproot
+from executors import executor_of
 
 import femtobarn as fb
 from femtobarn._files.bad_files import BadFiles
@@ -40,19 +41,8 @@ def fileset(dimuon: str) -> dict[str, Any]:
 @pytest.fixture(params=["threads", "processes", "pool", "futures", "dask"])
 def executor(request: pytest.FixtureRequest) -> Iterator[Any]:
     """Return an executor of each kind."""
-    if request.param == "pool":
-        with fb.Pool("processes", workers=2) as pool:
-            yield pool
-    elif request.param == "futures":
-        with concurrent.futures.ProcessPoolExecutor(2) as pool:
-            yield pool
-    elif request.param == "dask":
-        distributed = pytest.importorskip("distributed")
-        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
-        with cluster, distributed.Client(cluster):
-            yield "dask"
-    else:
-        yield request.param
+    with executor_of(request.param) as executor:
+        yield executor
 
 
 def process(source: Any, function: Any, **options: Any) -> fb.ProcessResult:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from femtobarn import _core
+from femtobarn._files.pickled import absolute, local_state
 from femtobarn.errors import FileError
 
 if TYPE_CHECKING:
     from femtobarn._shared.output import Path as PathLike
 
-__all__ = ["FileCache", "Known", "state_of"]
+__all__ = ["FileCache", "Known"]
 
 _TABLE = """CREATE TABLE IF NOT EXISTS files (
     url TEXT NOT NULL, name TEXT NOT NULL, state TEXT NOT NULL, uuid BLOB NOT NULL, entries INTEGER NOT NULL,
@@ -44,21 +44,6 @@ class Known:
     uuid: bytes
     num_entries: int
     clusters: tuple[int, ...] | None = None
-
-
-def state_of(url: str) -> str:
-    """Return what changes if a local file is replaced, its size and time; nothing for a URL.
-
-    Files on servers are not asked for: opening them again would take as long as what the cache saves. Reading compares
-    their UUIDs.
-    """
-    if _core.is_remote(url):
-        return ""
-    try:
-        found = Path(_core.local_path(url)).stat()
-    except OSError:
-        return "missing"
-    return f"{found.st_size} {found.st_mtime_ns}"
 
 
 class FileCache(MutableMapping[Any, Any]):
@@ -88,7 +73,6 @@ class FileCache(MutableMapping[Any, Any]):
     def __init__(self, path: PathLike) -> None:
         self.path = os.fspath(path)
         self._lock = threading.Lock()
-        self._states: dict[str, str] = {}
         self._found: dict[tuple[str, str], tuple[str, Known]] = {}
         with self._opened() as database:
             for url, name, state, uuid, entries, clusters in database.execute("SELECT * FROM files"):
@@ -121,8 +105,8 @@ class FileCache(MutableMapping[Any, Any]):
         Known or None
             What is known; None if it is nothing, the file has changed, or clusters are needed and not known.
         """
-        state, known = self._found.get((_absolute(url), name), ("", None))
-        if known is None or (clusters and known.clusters is None) or self._state(url) != state:
+        state, known = self._found.get((absolute(url), name), ("", None))
+        if known is None or (clusters and known.clusters is None) or _state(url) != state:
             return None
         return known
 
@@ -136,7 +120,7 @@ class FileCache(MutableMapping[Any, Any]):
         """
         rows = []
         for url, name, known in found:
-            key, state = (_absolute(url), name), self._state(url)
+            key, state = (absolute(url), name), _state(url)
             _, before = self._found.get(key, (state, None))
             if known.clusters is None and before is not None and before.uuid == known.uuid:
                 known = replace(known, clusters=before.clusters)
@@ -150,9 +134,6 @@ class FileCache(MutableMapping[Any, Any]):
                 database.execute("COMMIT")
             except sqlite3.Error as error:
                 raise FileError(f"cannot write to {self.path}, the cache of files: {error}") from None
-
-    def _state(self, url: str) -> str:
-        return state_of(url)
 
     # -- as coffea uses it: by FileMeta, with metadata -------------------------------------------------------
 
@@ -171,7 +152,7 @@ class FileCache(MutableMapping[Any, Any]):
         self.add([(meta.filename, meta.treename, Known(metadata["uuid"], metadata["numentries"], entry))])
 
     def __delitem__(self, meta: Any) -> None:
-        key = _absolute(meta.filename), meta.treename
+        key = absolute(meta.filename), meta.treename
         del self._found[key]
         with self._lock, self._opened() as database:
             database.execute("DELETE FROM files WHERE url = ? AND name = ?", key)
@@ -201,5 +182,7 @@ def metadata_of(known: Known) -> dict[str, Any]:
     return found if known.clusters is None else found | {"clusters": list(known.clusters)}
 
 
-def _absolute(url: str) -> str:
-    return url if "://" in url else str(Path(url).absolute())
+def _state(url: str) -> str:
+    """Return the state of a local file. Files on servers have none: reading compares their UUIDs."""
+    found = local_state(url)
+    return "" if found is None else f"{found[0]} {found[1]}"

@@ -7,12 +7,15 @@ import itertools
 import os
 import pickle
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from femtobarn import _core
 
 if TYPE_CHECKING:
     from femtobarn._files.ntuple import NTuple
 
-__all__ = ["Place", "Places", "absolute", "opened_files"]
+__all__ = ["Place", "Places", "absolute", "local_state", "opened_files"]
 
 _MOST_KINDS = 8  # sets of fields among the files; with more, all files are opened together
 _MOST_OPEN = 16  # ntuples that a process keeps open for its next pieces
@@ -23,6 +26,20 @@ _State: TypeAlias = "tuple[int, int | None, str | None]"
 def absolute(path: str) -> str:
     """Return the path of a file for processes in another directory; URLs stay as they are."""
     return path if "://" in path else os.path.abspath(path)
+
+
+def local_state(path: str) -> tuple[int, int] | None:
+    """Return size and time of a local file, which change if it is replaced.
+
+    None stands for a missing file and for a URL: to ask a server takes a request.
+    """
+    if _core.is_remote(path):
+        return None
+    try:
+        found = Path(_core.local_path(path)).stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 class Place(NamedTuple):
@@ -67,7 +84,7 @@ class Place(NamedTuple):
 
 
 class Places:
-    """The files of an ntuple, each of which other processes can open by its place.
+    """The files of an ntuple. Other processes can open each of them by its place.
 
     A file is opened with one file of every other set of fields, in file order, so that fields and types match all
     files. The object is sent to other processes with these files only.

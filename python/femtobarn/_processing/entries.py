@@ -11,7 +11,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from femtobarn._files.filesets import Source, changed, metadata_of, ranges_of, sources_of
@@ -19,7 +18,7 @@ from femtobarn._files.libraries import grouping
 from femtobarn._files.many import File, Line, Request
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import reopening
-from femtobarn._files.pickled import Place, Places, opened_files
+from femtobarn._files.pickled import Place, Places, local_state, opened_files
 from femtobarn._processing.compiled import CompiledCalls
 from femtobarn._processing.work import BATCH, PER_WORKER, Lazy, Piece, Sizes
 from femtobarn._shared.repr import plural
@@ -396,7 +395,7 @@ class FilesetWork(_EntriesWork):
         return ntuple, place.start
 
     def identity(self) -> dict[str, str]:
-        described = [(one.dataset, one.of, one.steps, _state(one.path)) for one in self.sources]
+        described = [(one.dataset, one.of, one.steps, local_state(one.path)) for one in self.sources]
         digest = hashlib.sha256(repr(described).encode()).hexdigest()[:16]
         return {"events": f"{self.name} (names and steps, sizes and times {digest})", "preload": str(self._fields)}
 
@@ -515,12 +514,3 @@ def _even(n_entries: int, most: int) -> int:
     """Return the size of parts that are as equal as possible, and at most `most`."""
     n_parts = -(-n_entries // most)
     return -(-n_entries // max(n_parts, 1)) or 1
-
-
-def _state(path: str) -> tuple[int, int] | None:
-    """Return size and time of a local file; those of others cost a request."""
-    with contextlib.suppress(OSError):
-        if "://" not in path:
-            found = Path(path).stat()
-            return found.st_size, found.st_mtime_ns
-    return None
