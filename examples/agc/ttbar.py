@@ -70,7 +70,7 @@ def resolution_factor(pt):
 
 
 def trijet_mass(jets):
-    """Return the mass of the three jets with the largest pt together, of which at least one is a b jet."""
+    """Return the mass of the three jets that have the largest pt together. At least one of them must be a b jet."""
     pt, eta = (ak.values_astype(column, np.float64) for column in (jets.pt, jets.eta))
     px, py, pz = pt * np.cos(jets.phi), pt * np.sin(jets.phi), pt * np.sinh(eta)
     energy = np.sqrt(px**2 + py**2 + pz**2 + jets.mass**2)

@@ -154,7 +154,7 @@ def source(
     Returns
     -------
     Source
-        The source. Its `array` is a deferred array, of which graphed reads the fields that an analysis uses.
+        The source. Its `array` is a deferred array; graphed reads only the fields that an analysis uses.
 
     Raises
     ------

@@ -63,7 +63,7 @@ def runner(executor=ITERATIVE, **options):
 
 @pytest.fixture
 def copies(dimuon, tmp_path):
-    """Three files, the second of which is no ROOT file."""
+    """Three files. The second one is not a ROOT file."""
     paths = [tmp_path / f"{name}.root" for name in "abc"]
     for path in paths:
         shutil.copy(dimuon, path)

@@ -133,7 +133,7 @@ def _list_of(form: Any, content: Any) -> Any:
 
 
 class _Sharing(Mapping[str, Any]):
-    """Buffers of which one is already made."""
+    """Buffers, and one array that replaces its buffer."""
 
     def __init__(self, container: Mapping[str, Any], key: str, made: Any) -> None:
         self._container = container

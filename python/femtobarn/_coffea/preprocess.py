@@ -109,7 +109,8 @@ def preprocess(
     UsageError
         If the fileset is invalid.
     FemtobarnError
-        If a file cannot be opened, as by `femtobarn.open`. With `skip_bad_files`, if it is no error of a bad file.
+        If a file cannot be opened, as by `femtobarn.open`; with `skip_bad_files`, only errors that are not in
+        `file_exceptions`.
 
     Examples
     --------

@@ -107,7 +107,7 @@ def sources_of(files: object, storage_options: Mapping[str, Any] | None) -> list
 
 
 def metadata_of(files: object) -> dict[str, dict[str, Any]]:
-    """Return the metadata of each dataset of a fileset, in its order; an empty dict if there are no datasets."""
+    """Return the metadata of each dataset, in the order of the fileset; an empty dict for other files."""
     files = _plain(files)
     if not (isinstance(files, Mapping) and is_fileset(files)):
         return {}

@@ -50,7 +50,7 @@ class CompiledCalls:
         self._entry = _Expression(self._columns)
 
     def all(self) -> list[Any] | None:
-        """Return the results for all entries; None if this failed, or if they are no results of a compiled loop.
+        """Return the results for all entries; None if the loop failed or could not be compiled.
 
         Single calls then give the same results, and tell which entry fails.
         """
