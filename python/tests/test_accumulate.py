@@ -21,6 +21,8 @@ import pytest
 from executors import executor_of
 
 import femtobarn as fb
+from femtobarn._processing import workers
+from femtobarn._processing.work import Piece, Task
 
 N = 12_000
 
@@ -130,10 +132,16 @@ def divides(batch: fb.EntryBatch, state: Counter[int]) -> None:
         raise ZeroDivisionError
 
 
+def test_a_piece_that_begins_when_work_was_broken_off_leaves_nothing() -> None:
+    task = Task(len, by_event=False, reduce=None, skips=False, state=Counter)
+    workers.end_states("ended")
+    outcome = workers.with_kept_state("ended", None, task, Piece(0, 3), list, "worker", 0.0)  # type: ignore[arg-type]
+    assert outcome.raised is not None
+    assert "ended" not in workers._states
+
+
 def n_kept() -> int:
     """Return the number of states that a process keeps."""
-    from femtobarn._processing import workers
-
     return len(workers._states)
 
 

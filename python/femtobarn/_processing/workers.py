@@ -189,7 +189,7 @@ def with_kept_state(
 ) -> Outcome:
     """Process a piece as `timed`, with a state that this process keeps until `given_states` takes it."""
     with _lock:
-        idle = _states.setdefault(key, [])
+        idle = _states.get(key)
         state = idle.pop() if idle else Accumulator(task)
     outcome = written(work, task, piece, timed(work, task, piece, load, worker, idle_since, state=state))
     state.end(outcome, is_last=False)
