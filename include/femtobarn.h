@@ -1,11 +1,12 @@
-/* femtobarn's event store, for C. Generated from crates/capi by its test `header`: do not edit.
+/* femtobarn's ntuples and event store, for C. Generated from crates/capi by its test `header`: do not edit.
  *
  * Handles are opaque. Free each handle with the function of its type that ends in _free; NULL is allowed.
  * The last parameter of a function that can fail is `error`. On failure, the function returns false or NULL and, unless
  * `error` is NULL, stores an error there, which the caller frees with fb_error_free. On success, `error` is unchanged.
  * A returned pointer without a _free function of its own is valid as long as the handle that it was obtained from.
  *
- * Several threads may use a store at the same time; any other handle may be used by one thread at a time.
+ * Several threads may use a store, an ntuple or an index at the same time; any other handle may be used by one thread
+ * at a time.
  */
 
 #ifndef FEMTOBARN_H
@@ -15,6 +16,55 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+/* The Arrow C data and stream interfaces, as Arrow defines them. */
+
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+
+#define ARROW_FLAG_DICTIONARY_ORDERED 1
+#define ARROW_FLAG_NULLABLE 2
+#define ARROW_FLAG_MAP_KEYS_SORTED 4
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *);
+    void *private_data;
+};
+
+#endif /* ARROW_C_DATA_INTERFACE */
+
+#ifndef ARROW_C_STREAM_INTERFACE
+#define ARROW_C_STREAM_INTERFACE
+
+struct ArrowArrayStream {
+    int (*get_schema)(struct ArrowArrayStream *, struct ArrowSchema *out);
+    int (*get_next)(struct ArrowArrayStream *, struct ArrowArray *out);
+    const char *(*get_last_error)(struct ArrowArrayStream *);
+    void (*release)(struct ArrowArrayStream *);
+    void *private_data;
+};
+
+#endif /* ARROW_C_STREAM_INTERFACE */
 
 // Stands for a number that a container does not have: the run number of a dataset, the event number of a subrun.
 #define FB_ABSENT UINT64_MAX
@@ -30,6 +80,37 @@
 
 // An event.
 #define FB_EVENT 3
+
+// Stands for a missing entry.
+#define FB_NO_ENTRY UINT64_MAX
+
+// Stands for the parent of a top-level field.
+#define FB_NO_FIELD UINT32_MAX
+
+// A field with one value per entry or per item: a number, a string, an enum, or a fixed-size array if `array_size` is
+// not 0.
+#define FB_PLAIN 0
+
+// A field with a variable number of items.
+#define FB_COLLECTION 1
+
+// A field with members.
+#define FB_RECORD 2
+
+// A field with one of several types.
+#define FB_VARIANT 3
+
+// A field with serialized objects.
+#define FB_STREAMER 4
+
+// In a stream, booleans are bytes (Arrow's uint8), not bits.
+#define FB_BYTE_BOOLEANS 1
+
+// In a stream, strings are binary data, which need not be valid UTF-8.
+#define FB_RAW_STRINGS 2
+
+// The next step of a stream is read when it is requested, not in the background.
+#define FB_NO_PREFETCH 4
 
 // The new product replaces it.
 #define FB_REPLACE 0
@@ -67,17 +148,29 @@ typedef struct fb_event_products fb_event_products;
 // Iterates over the events of a container in the order of run, subrun and event.
 typedef struct fb_events fb_events;
 
+// Fills clusters of an ntuple on one thread.
+typedef struct fb_fill fb_fill;
+
+// Finds entries by the values of integer fields.
+typedef struct fb_index fb_index;
+
 // Containers and some of their products.
 typedef struct fb_loaded fb_loaded;
 
 // Iterates over the events of a container together with some of their products.
 typedef struct fb_loader fb_loader;
 
+// One or more files as one ntuple. Several threads may use it at the same time.
+typedef struct fb_ntuple fb_ntuple;
+
 // A list of products: containers and names.
 typedef struct fb_products fb_products;
 
 // An open queue.
 typedef struct fb_queue fb_queue;
+
+// Complete clusters that are not part of the ntuple yet.
+typedef struct fb_staged fb_staged;
 
 // An event store.
 typedef struct fb_store fb_store;
@@ -87,6 +180,10 @@ typedef struct fb_value fb_value;
 
 // Collects containers and products, and writes them when there are many.
 typedef struct fb_write_batch fb_write_batch;
+
+// An ntuple that is being written into a new file, which appears when it is finished. Several threads may use it at the
+// same time.
+typedef struct fb_writer fb_writer;
 
 // What happens to a product that exists already: FB_REPLACE or FB_KEEP.
 typedef uint32_t fb_overwrite;
@@ -128,6 +225,50 @@ typedef struct {
 
 // The type of a container: FB_DATASET, FB_RUN, FB_SUBRUN or FB_EVENT.
 typedef uint32_t fb_item_type;
+
+// Consecutive entries.
+typedef struct {
+    // The number of the first entry.
+    uint64_t first_entry;
+    // The number of entries.
+    uint64_t num_entries;
+} fb_range;
+
+// A field.
+typedef struct {
+    // The name in the file: `_0` for items of collections.
+    fb_text name;
+    // The path, as in Python: `Muon.pt`, without the names of items. Items have the path of their collection.
+    fb_text path;
+    // The C++ type; may be empty for records and collections without a class.
+    fb_text type_name;
+    // The description.
+    fb_text description;
+    // The number of the parent in the list of fields; FB_NO_FIELD for top-level fields.
+    uint32_t parent;
+    // The structure: FB_PLAIN, …
+    uint32_t role;
+    // The size of a fixed-size array, or 0.
+    uint64_t array_size;
+    // Whether the field is not part of paths: an item of a collection or array, or a base class.
+    bool is_anonymous;
+} fb_field;
+
+// Options of a stream. Zero stands for the default.
+typedef struct {
+    // The first entry.
+    uint64_t entry_start;
+    // The end of the entries, exclusive; 0 for all entries.
+    uint64_t entry_stop;
+    // Number of entries per batch; by default as many as take `step_bytes`.
+    uint64_t step;
+    // Memory of a batch in bytes; by default 64 MiB.
+    uint64_t step_bytes;
+    // Number of decoding threads; by default 1.
+    size_t threads;
+    // The sum of FB_BYTE_BOOLEANS, FB_RAW_STRINGS and FB_NO_PREFETCH.
+    uint32_t flags;
+} fb_stream_options;
 
 // Called with each requested product: the index of the container, the index of the name, and the bytes. The bytes are
 // NULL if the product does not exist, and are valid only during the call. It must not throw.
@@ -361,6 +502,78 @@ const fb_bytes *fb_loaded_values(const fb_loaded *loaded,
 // Frees the loaded containers and products.
 void fb_loaded_free(fb_loaded *loaded);
 
+// Opens files as one ntuple. Each string is a path, a URL or a pattern, with or without `:NAME` at its end; `name` is the
+// name in files without one, and may be empty if a file has only one ntuple.
+//
+// `options` is empty or a JSON object with any of the options of femtobarn.open in Python:
+// {"verify_checksums": true, "memory_map": true, "allow_missing": false, "storage_options": {"request_timeout": 20}}
+fb_ntuple *fb_ntuple_open(const fb_text *files,
+                          size_t n_files,
+                          fb_text name,
+                          fb_text options,
+                          fb_error **error);
+
+// Frees an ntuple. Streams and indexes that were made from it may live longer.
+void fb_ntuple_free(fb_ntuple *ntuple);
+
+// Returns the name of the ntuple in its first file.
+fb_text fb_ntuple_name(const fb_ntuple *ntuple);
+
+// Returns the number of entries.
+uint64_t fb_ntuple_num_entries(const fb_ntuple *ntuple);
+
+// Returns the number of files.
+size_t fb_ntuple_num_files(const fb_ntuple *ntuple);
+
+// Returns the URL of a file, without secrets, and its entries; false if there is no such file.
+bool fb_ntuple_file(const fb_ntuple *ntuple, size_t file, fb_text *url, fb_range *entries);
+
+// Returns the number of fields, with all subfields. Fields that are not in all files are left out.
+size_t fb_ntuple_num_fields(const fb_ntuple *ntuple);
+
+// Returns a field; false if there is no such field. Fields are numbered from 0, each after its parent.
+bool fb_ntuple_field(const fb_ntuple *ntuple, size_t number, fb_field *field);
+
+// Returns the clusters of all files; their number is stored in `n`.
+const fb_range *fb_ntuple_clusters(const fb_ntuple *ntuple, size_t *n, fb_error **error);
+
+// Stores the Arrow schema of fields, given by their paths, in `schema`. NULL stands for all fields. `flags` are those of
+// fb_stream_options.
+bool fb_ntuple_schema(const fb_ntuple *ntuple,
+                      const fb_text *fields,
+                      size_t n_fields,
+                      uint32_t flags,
+                      struct ArrowSchema *schema,
+                      fb_error **error);
+
+// Stores an Arrow stream of fields, given by their paths, in `stream`. NULL stands for all fields, or for the default
+// options. Errors of reading are those of the stream.
+bool fb_ntuple_stream(const fb_ntuple *ntuple,
+                      const fb_text *fields,
+                      size_t n_fields,
+                      const fb_stream_options *options,
+                      struct ArrowArrayStream *stream,
+                      fb_error **error);
+
+// Reads integer fields of all entries, such as run, luminosityBlock and event, to find entries by their values.
+fb_index *fb_ntuple_index(const fb_ntuple *ntuple,
+                          const fb_text *fields,
+                          size_t n_fields,
+                          size_t threads,
+                          fb_error **error);
+
+// Finds `n` entries. `values` has the values of all fields of the index for the first entry, then those for the second
+// one, and so on; unsigned integers of 64 bits are cast. Stores the first entry with these values, or FB_NO_ENTRY, in
+// `entries`. Several threads may use an index at the same time.
+bool fb_index_find(const fb_index *index,
+                   const int64_t *values,
+                   size_t n,
+                   uint64_t *entries,
+                   fb_error **error);
+
+// Frees an index.
+void fb_index_free(fb_index *index);
+
 // Stores a product. Its name has the form `label#type`.
 bool fb_product_store(const fb_store *store,
                       const fb_descriptor *container,
@@ -526,6 +739,91 @@ void fb_value_free(fb_value *value);
 
 // Returns the version of femtobarn.
 const char *fb_version(void);
+
+// Begins an ntuple in a new file, with fields of C++ types: "std::vector<float>" and other names that ROOT's RNTuple
+// supports. `name` may have directories: "folder/Events".
+//
+// `options` is empty or a JSON object with any of {"compression": "zstd:5", "cluster_size": "128 MiB",
+// "cluster_size_uncompressed": …, "page_size": …, "memory_limit": …, "page_checksums": true, "threads": 1,
+// "description": "", "replace": true, "storage_options": {}}.
+fb_writer *fb_writer_new(fb_text url,
+                         fb_text name,
+                         const fb_text *fields,
+                         const fb_text *types,
+                         size_t n_fields,
+                         fb_text options,
+                         fb_error **error);
+
+// Begins an ntuple in a new file, with the fields of an Arrow schema; otherwise as fb_writer_new.
+fb_writer *fb_writer_of_schema(fb_text url,
+                               fb_text name,
+                               const struct ArrowSchema *schema,
+                               fb_text options,
+                               fb_error **error);
+
+// Adds entries: an Arrow array of structs, one member for each field. The array is released, also on failure. Stores the
+// number of its first entry, which is final, in `first_entry` unless it is NULL. A batch is taken as a whole or not at all.
+bool fb_writer_extend(const fb_writer *writer,
+                      const struct ArrowSchema *schema,
+                      struct ArrowArray *array,
+                      uint64_t *first_entry,
+                      fb_error **error);
+
+// Adds fields of C++ types. In existing entries they are zero, empty or missing. Entries in fills must have been
+// committed.
+bool fb_writer_add_fields(const fb_writer *writer,
+                          const fb_text *fields,
+                          const fb_text *types,
+                          size_t n_fields,
+                          fb_error **error);
+
+// Adds the fields of an Arrow schema; otherwise as fb_writer_add_fields.
+bool fb_writer_add_fields_of_schema(const fb_writer *writer,
+                                    const struct ArrowSchema *schema,
+                                    fb_error **error);
+
+// Returns the number of entries that were added or committed.
+uint64_t fb_writer_num_entries(const fb_writer *writer);
+
+// Writes the current cluster, if it has entries that were added by fb_writer_extend.
+bool fb_writer_commit_cluster(const fb_writer *writer, fb_error **error);
+
+// Begins to fill clusters on another thread. Its entries become part of the ntuple by fb_fill_stage and
+// fb_writer_commit. One thread at a time may use a fill.
+fb_fill *fb_fill_new(const fb_writer *writer, fb_error **error);
+
+// Adds entries to a fill, and compresses complete clusters on this thread. The array is released, also on failure.
+bool fb_fill_extend(fb_fill *fill,
+                    const struct ArrowSchema *schema,
+                    struct ArrowArray *array,
+                    fb_error **error);
+
+// Takes all entries of a fill as complete clusters, compressed on this thread. Stores their number in `n_entries` unless
+// it is NULL. The result is committed, or freed with its entries.
+fb_staged *fb_fill_stage(fb_fill *fill,
+                         uint64_t *n_entries,
+                         fb_error **error);
+
+// Frees a fill. Entries that were not staged are lost: the ntuple cannot be finished then.
+void fb_fill_free(fb_fill *fill);
+
+// Adds staged clusters after all entries so far, and frees them. Stores the number of their first entry, which is final,
+// in `first_entry` unless it is NULL. The order of calls is the order of the clusters.
+bool fb_writer_commit(const fb_writer *writer,
+                      fb_staged *staged,
+                      uint64_t *first_entry,
+                      fb_error **error);
+
+// Frees staged clusters, whose entries are lost: the ntuple cannot be finished then.
+void fb_staged_free(fb_staged *staged);
+
+// Completes the ntuple and its file, which appears now. Stores the number of entries in `n_entries` unless it is NULL.
+bool fb_writer_finish(const fb_writer *writer,
+                      uint64_t *n_entries,
+                      fb_error **error);
+
+// Frees a writer. A file that is not finished does not appear.
+void fb_writer_free(fb_writer *writer);
 
 #ifdef __cplusplus
 }  // extern "C"

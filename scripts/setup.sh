@@ -41,6 +41,10 @@ fi
 if [ "$(id -u)" = 0 ] && ! { command -v nginx && [ -e /usr/lib/nginx/modules/ngx_http_dav_ext_module.so ]; } >/dev/null; then
     apt_install nginx-light libnginx-mod-http-dav-ext
 fi
+# The page of fb view is tested in a real browser.
+if [ "$(id -u)" = 0 ] && ! command -v chromium >/dev/null; then
+    apt_install chromium
+fi
 # The event store is tested on a real Redis, which must not run as a service.
 if [ "$(id -u)" = 0 ] && ! command -v redis-server >/dev/null; then
     apt_install redis-server

@@ -19,8 +19,9 @@ esac
 "$python" -m zipfile -e "$wheel" unpacked
 newest=$(objdump -T unpacked/femtobarn/_core*.so | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -uV | tail -n1)
 [ "$(printf '%s\n2.28\n' "$newest" | sort -V | tail -n1)" = 2.28 ] || { echo "it needs GLIBC $newest" && exit 1; }
-shown=$(nm -D --defined-only unpacked/femtobarn/_core*.so | awk '$3 != "PyInit__core" { print $3 }')
+shown=$(nm -D --defined-only unpacked/femtobarn/_core*.so | awk '$3 != "PyInit__core" && $3 !~ /^fb_/ { print $3 }')
 [ -z "$shown" ] || { echo "it shows symbols: $shown" && exit 1; }
+for name in femtobarn.h femtobarn/rdf.hxx; do test -s "unpacked/femtobarn/include/$name"; done
 for name in LICENSE THIRD-PARTY-NOTICES.txt; do test -s unpacked/femtobarn-*.dist-info/licenses/$name; done
 for name in zstd-sys lmdb-master-sys liblzma-sys ring object_store; do
     grep -q "^$name [0-9]" unpacked/femtobarn-*.dist-info/licenses/THIRD-PARTY-NOTICES.txt || { echo "no notice of $name" && exit 1; }

@@ -25,6 +25,8 @@ _C_LIBRARIES = {
     "lz4-sys": "liblz4/lib",
     "zstd-sys": "zstd",
 }
+# Scripts that are part of a crate of ours, and their licences.
+_SCRIPTS = {"uPlot 1.6.32: MIT (Leon Sorokin)": "crates/cli/src/view/page/LICENSE-uPlot"}
 # Crates without a licence file use the file of another crate with the same licence.
 _TEXT_OF = {"Apache-2.0": "object_store", "MIT": "bytes"}
 
@@ -83,6 +85,11 @@ def notices(packages: list[dict[str, Any]]) -> str:
             lines.append(f"    with the C code of {inner}")
         for text in own:
             owners[first.setdefault(" ".join(text.split()), text)].append(label)
+    for label, licence in _SCRIPTS.items():
+        lines.append(label)
+        owners[(Path(__file__).parents[1] / licence).read_text(encoding="utf-8").strip()].append(
+            label.partition(":")[0]
+        )
     line, thin = "=" * 100, "-" * 100
     blocks = [f"{line}\n{', '.join(labels)}\n{thin}\n{text}\n" for text, labels in owners.items()]
     head = "femtobarn's compiled parts contain the following packages. Their licences and notices follow.\n"

@@ -1,16 +1,18 @@
-/// Errors of the store as exceptions.
+/// Errors as exceptions, and handles that free themselves.
 #ifndef FEMTOBARN_ERROR_HPP
 #define FEMTOBARN_ERROR_HPP
 
 #include <femtobarn.h>
 
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace fb {
 
-/// An error of a store. kind() is stable across versions: "not-in-store", "store-locked", …
+/// An error of an ntuple or a store. kind() is stable across versions: "file-not-found", "not-in-store", …
 class Error : public std::runtime_error {
 public:
     Error(std::string kind, const std::string &message)
@@ -59,6 +61,19 @@ private:
 
     fb_error *m_error = nullptr;
 };
+
+template <class T, void (*Free)(T *)>
+struct Freed {
+    void operator()(T *handle) const { Free(handle); }
+};
+
+/// A handle of the C interface that is freed.
+template <class T, void (*Free)(T *)>
+using Handle = std::unique_ptr<T, Freed<T, Free>>;
+
+inline fb_text c_text(std::string_view text) { return {text.data(), text.size()}; }
+
+inline std::string_view view(const fb_text &text) { return {text.data, text.size}; }
 
 /// Calls a function of the C interface, and throws if it fails. Returns a handle, if the function returns one.
 template <class F, class... A>

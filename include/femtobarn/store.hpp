@@ -43,14 +43,6 @@ class DataSet;
 
 namespace detail {
 
-template <class T, void (*Free)(T *)>
-struct Freed {
-    void operator()(T *handle) const { Free(handle); }
-};
-
-template <class T, void (*Free)(T *)>
-using Handle = std::unique_ptr<T, Freed<T, Free>>;
-
 inline std::optional<std::string> taken(fb_value *value) {
     const Handle<fb_value, fb_value_free> owned(value);
     if (!owned) {

@@ -49,8 +49,6 @@ namespace detail {
 /// Base of codecs that store plain values as they lie in memory.
 struct AsItLies {};
 
-inline fb_text c_text(std::string_view text) { return {text.data(), text.size()}; }
-
 inline fb_bytes c_bytes(std::string_view bytes) {
     return {reinterpret_cast<const std::uint8_t *>(bytes.data()), bytes.size()};
 }

@@ -16,10 +16,15 @@ from femtobarn._files.access_log import AccessLog
 from femtobarn._files.bad_files import BadFile
 from femtobarn._files.explain import Cluster, Plan, VerifyReport
 from femtobarn._files.field import Field
+from femtobarn._files.golden import lumi_mask
+from femtobarn._files.histogram import Histogram, HistogramAxis, histogram, histograms
+from femtobarn._files.listing import FoundFile, FoundObject, Info, Listing, info, ls
+from femtobarn._files.lumi_mask import LumiMask
 from femtobarn._files.many import concatenate, iterate
 from femtobarn._files.metrics import Metrics, Request, Source, SourceMetrics
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import open
+from femtobarn._files.rdataframe import rdataframe
 from femtobarn._files.report import Report
 from femtobarn._files.tracing import Recording, Replay, record, replay, report
 from femtobarn._operations.convert import ConvertReport, convert
@@ -99,9 +104,16 @@ __all__ = [
     "FileError",
     "FileWriter",
     "FormatError",
+    "FoundFile",
+    "FoundObject",
+    "Histogram",
+    "HistogramAxis",
+    "Info",
     "IngestReport",
     "KeyNotFoundError",
     "LeftBehind",
+    "Listing",
+    "LumiMask",
     "MergeReport",
     "Metrics",
     "MissingDependencyError",
@@ -147,12 +159,18 @@ __all__ = [
     "create",
     "export",
     "hdf5_schema",
+    "histogram",
+    "histograms",
+    "info",
     "ingest",
     "iterate",
     "join_columns",
+    "ls",
+    "lumi_mask",
     "merge",
     "open",
     "process",
+    "rdataframe",
     "record",
     "recreate",
     "replay",

@@ -138,10 +138,10 @@ def test_expressions_and_filter_name_exclude_each_other(nt):
 
 
 def test_arguments_that_cannot_be_honoured_say_what_to_do(nt):
-    with pytest.raises(fb.UsageError):
-        nt.arrays(cut="f32 > 0")
+    with pytest.raises(fb.UsageError, match="use arrays"):
+        nt["f32"].array(cut="f32 > 0")
     with pytest.raises(fb.UsageError, match="aliases"):
-        nt.arrays(aliases={"x": "f32"})
+        nt["f32"].array(aliases={"x": "f32"})
     with pytest.raises(fb.UsageError, match="virtual"):
         nt["f32"].array(virtual=True)
     with pytest.raises(fb.UsageError, match="to_backend"):

@@ -66,17 +66,14 @@ def test_a_missing_field_lists_the_nearest_names(dimuon):
 @pytest.mark.parametrize(
     ("expression", "advice"),
     [
-        ("sqrt(abcdefgh + 2)", "read the columns"),
-        ("Muon_pt * 2", "read 'Muon_pt'"),
-        ("Muon_pt*2", "read 'Muon_pt'"),
-        ("Muon_pt[:, 0] > Muon_eta", "read 'Muon_pt', 'Muon_eta'"),
-        ("Muon_ptt > 2", "similar names: 'Muon_pt'"),
+        ("sqrt(abcdefgh + 2)", "it is not an expression: there is no field 'abcdefgh'"),
+        ("Muon_pt[:, 0] > Muon_eta", "it is not an expression: expression .* character 9"),
+        ("Muon_ptt > 2", "there is no field 'Muon_ptt'; did you mean 'Muon_pt'"),
     ],
 )
-def test_an_expression_is_told_from_a_name(dimuon, expression, advice):
-    with pytest.raises(fb.KeyNotFoundError, match=r"expressions are not supported: .*compute with Awkward") as caught:
+def test_what_is_neither_a_name_nor_an_expression_is_told_with_the_reason(dimuon, expression, advice):
+    with pytest.raises(fb.KeyNotFoundError, match=advice):
         fb.open(dimuon).arrays(expression)
-    assert advice in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["Events", "Events;1", "/Events"])

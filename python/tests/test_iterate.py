@@ -157,7 +157,7 @@ def test_bad_arguments_are_errors_of_the_call(dimuon):
     with pytest.raises(fb.UsageError):
         fb.iterate(dimuon, "run", library="nonsense")
     with pytest.raises(fb.UsageError):
-        fb.iterate(dimuon, cut="run > 1")
+        fb.iterate(dimuon, cut="run >")
     with pytest.raises(TypeError):
         fb.iterate(dimuon, nonsense=1)
 

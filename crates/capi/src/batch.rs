@@ -2,11 +2,11 @@
 
 use femtobarn::events::{BatchOptions, EventsError, ProductName, WriteBatch};
 
-use crate::descriptor::fb_descriptor;
-use crate::error::{border, fb_error, free, handle, taken};
-use crate::input::{fb_bytes, fb_text, given, given_mut, product_name};
-use crate::product::{fb_overwrite, fb_products, overwrite};
-use crate::store::fb_store;
+use super::descriptor::fb_descriptor;
+use super::error::{border, fb_error, free, handle, taken};
+use super::input::{fb_bytes, fb_text, given, given_mut, product_name};
+use super::product::{fb_overwrite, fb_products, overwrite};
+use super::store::fb_store;
 
 /// How many product names a batch caches, so that each is parsed once.
 const REMEMBERED: usize = 8;

@@ -2,10 +2,10 @@
 
 use femtobarn::events::{Container, EventsError};
 
-use crate::descriptor::{fb_descriptor, holder, item};
-use crate::error::{border, fb_error};
-use crate::input::given_mut;
-use crate::store::fb_store;
+use super::descriptor::{fb_descriptor, holder, item};
+use super::error::{border, fb_error};
+use super::input::given_mut;
+use super::store::fb_store;
 
 /// The container that holds this one, and the number of this one in it.
 fn place(item: &Container) -> Result<(Container, u64), EventsError> {

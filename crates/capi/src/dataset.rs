@@ -2,10 +2,10 @@
 
 use femtobarn::events::{DataSet, EventsError, Uuid};
 
-use crate::descriptor::{fb_descriptor, item, path};
-use crate::error::{border, fb_error, free, handle};
-use crate::input::{fb_text, given, given_mut};
-use crate::store::fb_store;
+use super::descriptor::{fb_descriptor, item, path};
+use super::error::{border, fb_error, free, handle};
+use super::input::{fb_text, given, given_mut};
+use super::store::fb_store;
 
 /// The datasets in another dataset, sorted by name.
 pub struct fb_datasets {

@@ -2,9 +2,9 @@
 
 use femtobarn::events::{Container, DataSetPath, Descriptor, EventsError, ItemType, Parent};
 
-use crate::error::{border, fb_error};
-use crate::input::{given, given_mut};
-use crate::store::fb_store;
+use super::error::{border, fb_error};
+use super::input::{given, given_mut};
+use super::store::fb_store;
 
 /// Stands for a number that a container does not have: the run number of a dataset, the event number of a subrun.
 pub const FB_ABSENT: u64 = u64::MAX;

@@ -1,11 +1,12 @@
 //! Errors, and the border that turns panics and Rust errors into C errors.
 
 use std::any::Any;
-use std::error::Error;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use femtobarn::Error as FileError;
 use femtobarn::events::EventsError;
+use femtobarn::io::with_causes;
 
 /// An error.
 pub struct fb_error {
@@ -22,22 +23,24 @@ impl fb_error {
         }
     }
 
-    fn of(error: &EventsError) -> Self {
-        let mut message = error.to_string();
-        let mut next = error.source();
-        while let Some(cause) = next {
-            message = format!("{message}: {cause}");
-            next = cause.source();
-        }
-        Self::new(error.kind(), message)
-    }
-
     fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         let text = text.unwrap_or("no message");
         let message = format!("internal error in femtobarn, please report it: {text}");
         Self::new("fault", message)
+    }
+}
+
+impl From<EventsError> for fb_error {
+    fn from(error: EventsError) -> Self {
+        Self::new(error.kind(), with_causes(&error))
+    }
+}
+
+impl From<FileError> for fb_error {
+    fn from(error: FileError) -> Self {
+        Self::new(error.kind(), error.with_causes())
     }
 }
 
@@ -101,10 +104,24 @@ pub unsafe fn border<T>(
     otherwise: T,
     f: impl FnOnce() -> Result<T, EventsError>,
 ) -> T {
+    // SAFETY: as the caller promises.
+    unsafe { border_of(error, otherwise, f) }
+}
+
+/// The same for other errors.
+///
+/// # Safety
+///
+/// As for [`border`].
+pub unsafe fn border_of<T, E: Into<fb_error>>(
+    error: *mut *mut fb_error,
+    otherwise: T,
+    f: impl FnOnce() -> Result<T, E>,
+) -> T {
     // State that was changed halfway is protected by poisoned locks, or belongs to the handle that failed.
     let failed = match catch_unwind(AssertUnwindSafe(f)) {
         Ok(Ok(value)) => return value,
-        Ok(Err(failed)) => fb_error::of(&failed),
+        Ok(Err(failed)) => failed.into(),
         Err(panic) => fb_error::of_panic(&*panic),
     };
     // SAFETY: the caller passes an error pointer or NULL.

@@ -2,10 +2,10 @@
 
 use femtobarn::events::{EventChunk, EventChunks, EventsError, Parent, Uuid};
 
-use crate::descriptor::{fb_descriptor, item};
-use crate::error::{border, fb_error, free, handle};
-use crate::input::{given, given_mut};
-use crate::store::fb_store;
+use super::descriptor::{fb_descriptor, item};
+use super::error::{border, fb_error, free, handle};
+use super::input::{given, given_mut};
+use super::store::fb_store;
 
 /// Iterates over the events of a container in the order of run, subrun and event.
 pub struct fb_events {

@@ -105,6 +105,19 @@ pub unsafe fn array<'a, T>(first: *const T, n: usize) -> &'a [T] {
     unsafe { slice::from_raw_parts(first, n) }
 }
 
+/// An array from C, to change its elements.
+///
+/// # Safety
+///
+/// It has `n` elements that live as long as `'a` and are not used by others meanwhile; it may be null if `n` is 0.
+pub unsafe fn array_mut<'a, T>(first: *mut T, n: usize) -> &'a mut [T] {
+    if first.is_null() || n == 0 {
+        return &mut [];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { slice::from_raw_parts_mut(first, n) }
+}
+
 /// Dereferences a pointer.
 ///
 /// # Errors

@@ -1,7 +1,8 @@
-//! The C ABI of the event store: `include/femtobarn.h`.
+//! The C ABI of ntuples and of the event store: `include/femtobarn.h`. The extension of Python has this module, too, so
+//! that its process needs no second library; therefore paths begin with `super`.
 //!
-//! Handles are opaque, the last parameter returns the error, and a panic becomes an error at the border. This crate
-//does ! not know how products are serialized: here they are bytes.
+//! Handles are opaque, the last parameter returns the error, and a panic becomes an error at the border. This crate does
+//! not know how products are serialized: here they are bytes.
 //!
 //! # Invariants
 //!
@@ -18,12 +19,15 @@ mod batch;
 mod container;
 mod dataset;
 mod descriptor;
-mod error;
+pub(crate) mod error;
 mod events;
+mod given;
 mod input;
 mod loader;
+pub(crate) mod ntuple;
 mod product;
 mod queue;
 mod store;
 #[cfg(test)]
 mod tests;
+mod writer;

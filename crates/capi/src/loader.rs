@@ -2,12 +2,12 @@
 
 use femtobarn::events::{DataStore, EventsError, LoadOptions, Loaded, Loader, ProductName};
 
-use crate::descriptor::fb_descriptor;
-use crate::error::{border, fb_error, free, handle};
-use crate::events::chunks;
-use crate::input::{array, fb_bytes, fb_text, given, given_mut};
-use crate::product::names;
-use crate::store::fb_store;
+use super::descriptor::fb_descriptor;
+use super::error::{border, fb_error, free, handle};
+use super::events::chunks;
+use super::input::{array, fb_bytes, fb_text, given, given_mut};
+use super::product::names;
+use super::store::fb_store;
 
 /// Iterates over the events of a container together with some of their products.
 pub struct fb_loader {

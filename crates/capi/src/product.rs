@@ -4,10 +4,10 @@ use std::ffi::c_void;
 
 use femtobarn::events::{EventsError, ItemType, Overwrite, Parent, ProductId, ProductName, Wanted};
 
-use crate::descriptor::{fb_descriptor, item};
-use crate::error::{border, fb_error, free, handle};
-use crate::input::{array, fb_bytes, fb_text, given, given_mut};
-use crate::store::{fb_store, fb_value, maybe};
+use super::descriptor::{fb_descriptor, item};
+use super::error::{border, fb_error, free, handle};
+use super::input::{array, fb_bytes, fb_text, given, given_mut};
+use super::store::{fb_store, fb_value, maybe};
 
 /// What happens to a product that exists already: FB_REPLACE or FB_KEEP.
 pub type fb_overwrite = u32;

@@ -4,9 +4,9 @@ use std::ffi::c_void;
 
 use femtobarn::events::{EventsError, Queue, QueueMode};
 
-use crate::error::{border, fb_error, free, handle};
-use crate::input::{fb_bytes, fb_text, given, given_mut};
-use crate::store::{fb_store, fb_value, maybe};
+use super::error::{border, fb_error, free, handle};
+use super::input::{fb_bytes, fb_text, given, given_mut};
+use super::store::{fb_store, fb_value, maybe};
 
 /// An open queue.
 pub struct fb_queue {

@@ -5,9 +5,9 @@ use std::ffi::{CString, c_char};
 use femtobarn::events::{DataStore, EventsError, ObjectOptions, Parent};
 use femtobarn::products::{CLASSES_KNOWN_FOR, Types};
 
-use crate::descriptor::fb_descriptor;
-use crate::error::{border, fb_error, free, handle};
-use crate::input::{fb_bytes, fb_text, given, given_mut};
+use super::descriptor::fb_descriptor;
+use super::error::{border, fb_error, free, handle};
+use super::input::{fb_bytes, fb_text, given, given_mut};
 
 /// An event store.
 pub struct fb_store {

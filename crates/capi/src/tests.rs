@@ -1,10 +1,10 @@
 use std::ffi::CStr;
 use std::ptr::{null, null_mut};
 
-use crate::descriptor::{FB_EVENT, fb_descriptor, fb_descriptor_child, fb_descriptor_type};
-use crate::error::{border, fb_error, fb_error_free, fb_error_kind, fb_error_message};
-use crate::input::fb_text;
-use crate::store::{FB_APPEND, fb_store_connect, fb_store_flush, fb_store_free};
+use super::descriptor::{FB_EVENT, fb_descriptor, fb_descriptor_child, fb_descriptor_type};
+use super::error::{border, fb_error, fb_error_free, fb_error_kind, fb_error_message};
+use super::input::fb_text;
+use super::store::{FB_APPEND, fb_store_connect, fb_store_flush, fb_store_free};
 
 fn taken(error: *mut fb_error) -> (String, String) {
     // SAFETY: the error is valid.

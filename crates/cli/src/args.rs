@@ -80,6 +80,10 @@ pub enum Verb {
     Info(InfoArgs),
     /// Print the first entries
     Head(HeadArgs),
+    /// Draw a histogram of a column, in the terminal or as a picture
+    Hist(HistArgs),
+    /// Show a file in the browser: schema, sizes, clusters and pages, histograms; ends with Ctrl-C
+    View(ViewArgs),
     /// Read every page and compare every checksum; exit code 1 if anything is damaged
     Verify(VerifyArgs),
     /// Show the cost of a read without reading
@@ -498,7 +502,7 @@ pub struct LsArgs {
     pub rntuples: bool,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct InfoArgs {
     /// The files, and the ntuples in them
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
@@ -521,11 +525,62 @@ pub struct HeadArgs {
     /// Number of entries
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
     pub entries: u64,
+    /// Only entries that fulfil this condition, e.g. 'nMuon >= 2'; @FILE reads it from a text file
+    #[arg(long = "where", value_name = "EXPRESSION")]
+    pub condition: Option<String>,
     /// Width of the table [default: width of the terminal]
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<usize>,
     #[command(flatten)]
     pub threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub struct HistArgs {
+    /// The files with an ntuple or a tree; * ? [] and ** are wildcards. Without COLUMN, a file with a histogram: FILE:NAME
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    /// The column, or an expression of columns, as 'Muon_pt' or 'sqrt(px**2 + py**2)'; lists count with all their values
+    #[arg(value_name = "COLUMN", allow_hyphen_values = true)]
+    pub values: Option<String>,
+    /// Number of bins [default: 60, or one for each integer]
+    #[arg(long, value_name = "N")]
+    pub bins: Option<usize>,
+    /// Limits of the axis [default: those of the values, which are read twice then]
+    #[arg(long, value_name = "LOW:HIGH", allow_hyphen_values = true)]
+    pub range: Option<String>,
+    /// Entries to take, as a condition: 'nMuon >= 2 && Muon_pt[0] > 20'; @FILE reads it from a text file
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
+    pub condition: Option<String>,
+    /// Logarithmic contents
+    #[arg(long)]
+    pub log: bool,
+    /// Write a picture, PATH.svg or PATH.png, or the histogram, PATH.root; an existing file is replaced
+    #[arg(short = 'o', long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub output: Option<String>,
+    /// Width of the drawing [default: width of the terminal]
+    #[arg(long, value_name = "COLUMNS")]
+    pub width: Option<usize>,
+    #[command(flatten)]
+    pub threads: Threads,
+}
+
+#[derive(Debug, Args)]
+pub struct ViewArgs {
+    /// The file, and the object to begin with
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    /// The port on this machine [default: any free one]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    pub port: u16,
+    /// Open the page in the browser of the desktop
+    #[arg(long)]
+    pub browser: bool,
 }
 
 #[derive(Debug, Args)]

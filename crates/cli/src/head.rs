@@ -4,12 +4,13 @@ use std::io::Write;
 
 use femtobarn::array::Arrays;
 use femtobarn::schema::{Node, NodeKind};
-use femtobarn::{ReadOptions, Steps, StepsOptions};
+use femtobarn::{Query, QueryReader, ReadOptions, Steps, StepsOptions};
 
 use crate::args::HeadArgs;
 use crate::failure::{Failure, code};
 use crate::layout::{self, DEFAULT_WIDTH};
 use crate::open::{Opened, missing, one_file, with_ntuple};
+use crate::options::condition as expression;
 use crate::output::Output;
 use crate::selection::select;
 use crate::table::{cut, line, printable};
@@ -17,6 +18,9 @@ use crate::value::{Style, Values, json_string};
 
 /// Entries that are read at once for JSON, which is written while reading.
 const STEP: u64 = 1000;
+
+/// The most entries that are tested at once for a condition.
+const MOST: u64 = 1 << 20;
 
 /// A table with narrower columns than this is transposed: one line per value.
 const NARROWEST: usize = 20;
@@ -36,19 +40,67 @@ pub fn run(args: &HeadArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Resul
 
 fn head(opened: &Opened, args: &HeadArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let paths = select(&opened.reader, &args.fields)?;
+    let threads = args.threads.number()?;
+    if let Some(condition) = &args.condition {
+        let query = Query {
+            fields: paths,
+            cut: Some(expression(condition)?),
+            ..Query::default()
+        };
+        let reader = QueryReader::new(opened.ntuple.clone(), query, !args.fields.is_empty())?;
+        return fulfilling(opened, &reader, (args, threads), out);
+    }
     let n = args.entries.min(opened.ntuple.n_entries());
     if out.is_json {
-        write_json(opened, paths.as_deref(), n, args.threads.number()?, out)?;
+        write_json(opened, paths.as_deref(), n, threads, out)?;
         return Ok(code::FINE);
     }
     let selection = opened.ntuple.select(paths.as_deref())?;
     let options = ReadOptions {
-        threads: args.threads.number()?,
+        threads,
         ..ReadOptions::default()
     };
     let arrays = opened.ntuple.read(&selection, 0..n, &options)?;
-    let width = args.width.or_else(layout::width).unwrap_or(DEFAULT_WIDTH);
-    write_table(&arrays, width, out)?;
+    let numbers: Vec<u64> = (0..n).collect();
+    write_table(&arrays, &numbers, width(args), out)?;
+    Ok(code::FINE)
+}
+
+fn width(args: &HeadArgs) -> usize {
+    args.width.or_else(layout::width).unwrap_or(DEFAULT_WIDTH)
+}
+
+/// Prints the first entries that fulfil a condition. Steps grow as long as there are few.
+fn fulfilling(
+    opened: &Opened,
+    reader: &QueryReader,
+    (args, threads): (&HeadArgs, usize),
+    out: &mut Output<'_>,
+) -> Result<i32, Failure> {
+    let (mut next, mut step, mut left) = (0u64, STEP, args.entries);
+    let (mut numbers, mut parts) = (Vec::new(), Vec::new());
+    let n_entries = opened.ntuple.n_entries();
+    loop {
+        let entries = next..n_entries.min(next.saturating_add(step));
+        next = entries.end;
+        let found = reader.read(entries, threads, None)?;
+        step = step.saturating_mul(2).min(MOST);
+        let n = found.arrays.n_entries().min(left);
+        left -= n;
+        if out.is_json {
+            write_objects(&found.arrays, n, out)?;
+        } else {
+            numbers.extend(found.chosen.into_iter().flatten());
+            parts.push(found.arrays);
+        }
+        if left == 0 || next == n_entries || out.is_closed() {
+            break;
+        }
+    }
+    if !out.is_json {
+        numbers.truncate(usize::try_from(args.entries).unwrap_or(usize::MAX));
+        write_table(&Arrays::joined(parts)?, &numbers, width(args), out)?;
+    }
     Ok(code::FINE)
 }
 
@@ -69,19 +121,24 @@ fn write_json(
     };
     for step in Steps::new(opened.ntuple.clone(), selection, 0..n, options) {
         let (_, arrays) = step?;
-        let values = Values {
-            arrays: &arrays,
-            style: Style::Json,
-        };
-        let mut text = String::new();
-        for entry in 0..n_entries(&arrays) {
-            object(values, entry, &mut text)?;
-        }
-        out.write_all(text.as_bytes())?;
+        write_objects(&arrays, arrays.n_entries(), out)?;
         if out.is_closed() {
             break;
         }
     }
+    Ok(())
+}
+
+fn write_objects(arrays: &Arrays, n: u64, out: &mut Output<'_>) -> Result<(), Failure> {
+    let values = Values {
+        arrays,
+        style: Style::Json,
+    };
+    let mut text = String::new();
+    for entry in 0..usize::try_from(n).unwrap_or(usize::MAX) {
+        object(values, entry, &mut text)?;
+    }
+    out.write_all(text.as_bytes())?;
     Ok(())
 }
 
@@ -109,12 +166,18 @@ struct Column {
     width: usize,
 }
 
-fn write_table(arrays: &Arrays, width: usize, out: &mut Output<'_>) -> Result<(), Failure> {
-    let n = n_entries(arrays);
+/// Prints the first entries of arrays, which have these numbers.
+fn write_table(
+    arrays: &Arrays,
+    numbers: &[u64],
+    width: usize,
+    out: &mut Output<'_>,
+) -> Result<(), Failure> {
+    let n = numbers.len();
     let mut columns = vec![Column::new(
         "entry",
         true,
-        (0..n).map(|i| i.to_string()).collect(),
+        numbers.iter().map(u64::to_string).collect(),
     )];
     for (name, node) in arrays.columns() {
         let cells = (0..n).map(|entry| cell(arrays, name, node, entry, width));
@@ -228,8 +291,4 @@ fn is_number(node: &Node) -> bool {
         node.kind,
         NodeKind::Leaf { .. } | NodeKind::Cardinality { .. }
     )
-}
-
-fn n_entries(arrays: &Arrays) -> usize {
-    usize::try_from(arrays.n_entries()).unwrap_or(usize::MAX)
 }

@@ -2,17 +2,15 @@
 
 use std::io::{self, Write};
 
+use femtobarn::inspect::{Bytes, Info, feature_flags, metadata};
 use femtobarn::read::Reader;
-use femtobarn::schema::Descriptor;
-use femtobarn::{Error, NTuple, PageCounter};
 
 use crate::args::InfoArgs;
 use crate::failure::{Failure, code};
-use crate::info_json;
 use crate::layout;
-use crate::open::{Opened, with_ntuple};
+use crate::open::with_ntuple;
 use crate::output::Output;
-use crate::schema::{Bytes, Row, Sizes, metadata, projection, rows, type_text};
+use crate::schema::{Row, projection, rows, type_text};
 use crate::table::{Table, printable};
 use crate::units;
 use femtobarn::Target;
@@ -20,41 +18,11 @@ use femtobarn::Target;
 /// Up to this number, clusters are listed by default.
 const FEW_CLUSTERS: usize = 8;
 
-/// A cluster and what its pages take.
-pub struct Cluster {
-    pub id: u64,
-    pub group: usize,
-    pub first_entry: u64,
-    pub n_entries: u64,
-    pub pages: u64,
-    pub bytes: Bytes,
-}
-
-/// An attribute set: its name, and the ntuple or why it cannot be opened.
-pub struct AttributeSet {
-    pub name: String,
-    pub version: (u16, u16),
-    pub n_entries: Result<u64, String>,
-}
-
-/// Selects what is shown.
-pub struct Info<'a> {
-    pub opened: &'a Opened,
-    pub sizes: Sizes,
-    pub clusters: Vec<Cluster>,
-    pub attribute_sets: Vec<AttributeSet>,
-}
-
 pub fn run(target: &Target, args: &InfoArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     with_ntuple(target, |opened| {
-        let info = Info {
-            opened,
-            sizes: Sizes::new(opened)?,
-            clusters: clusters(&opened.reader)?,
-            attribute_sets: attribute_sets(opened),
-        };
+        let info = Info::new(&opened.ntuple, &opened.reader)?;
         if out.is_json {
-            out.json(&info_json::document(&info))?;
+            out.json(&info.document())?;
         } else {
             write(&info, args, out)?;
         }
@@ -62,56 +30,13 @@ pub fn run(target: &Target, args: &InfoArgs, out: &mut Output<'_>) -> Result<i32
     })
 }
 
-/// All clusters of an ntuple.
-fn clusters(reader: &Reader) -> Result<Vec<Cluster>, Error> {
-    let descriptor = reader.descriptor();
-    let mut counter = PageCounter::new(reader);
-    let mut out = Vec::new();
-    for (first, list) in reader.page_lists(0..u64::MAX)? {
-        for (index, summary) in list.clusters().iter().enumerate() {
-            let sizes = counter.cluster(&list, index);
-            let cluster = Cluster {
-                id: first.saturating_add(index as u64),
-                group: group_of(descriptor, first),
-                first_entry: summary.first_entry,
-                n_entries: summary.n_entries,
-                pages: sizes.pages,
-                bytes: Bytes {
-                    on_disk: sizes.bytes_on_disk,
-                    uncompressed: sizes.bytes_uncompressed,
-                },
-            };
-            out.push(cluster);
-        }
-    }
-    Ok(out)
-}
-
-/// The group whose first cluster has this id; groups without clusters come before it.
-fn group_of(descriptor: &Descriptor, first_cluster: u64) -> usize {
-    let mut next = 0u64;
-    for (index, group) in descriptor.cluster_groups.iter().enumerate() {
-        if next == first_cluster && group.n_clusters > 0 {
-            return index;
-        }
-        next = next.saturating_add(group.n_clusters.into());
-    }
-    0
-}
-
-fn attribute_sets(opened: &Opened) -> Vec<AttributeSet> {
-    let reader = &opened.reader;
-    let links = reader.descriptor().attribute_sets.iter();
-    links
-        .map(|link| AttributeSet {
-            name: link.name.clone(),
-            version: (link.schema_version_major, link.schema_version_minor),
-            n_entries: reader
-                .attribute_set(link)
-                .map(|set| set.n_entries())
-                .map_err(|error| error.with_causes()),
-        })
-        .collect()
+/// What `fb info` prints of an ntuple of one file.
+pub fn info_text(info: &Info<'_>) -> String {
+    let mut text = Vec::new();
+    let args = InfoArgs::default();
+    // memory does not fail
+    let _ = write(info, &args, &mut Output::new(&mut text));
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 fn write(info: &Info<'_>, args: &InfoArgs, out: &mut Output<'_>) -> io::Result<()> {
@@ -122,7 +47,7 @@ fn write(info: &Info<'_>, args: &InfoArgs, out: &mut Output<'_>) -> io::Result<(
         writeln!(out)?;
         fields.write(width, out)?;
     }
-    let descriptor = info.opened.reader.descriptor();
+    let descriptor = info.reader.descriptor();
     if !descriptor.skipped.is_empty() {
         writeln!(out, "\nskipped fields (not supported by this version):")?;
         for field in &descriptor.skipped {
@@ -138,20 +63,10 @@ fn write(info: &Info<'_>, args: &InfoArgs, out: &mut Output<'_>) -> io::Result<(
     Ok(())
 }
 
-/// The feature flags by name.
-pub fn feature_flags(flags: u64) -> Vec<String> {
-    let bits = (0..63).filter(|bit| flags >> bit & 1 != 0);
-    bits.map(|bit| match bit {
-        0 => "nested deferred columns".to_owned(),
-        other => format!("bit {other}"),
-    })
-    .collect()
-}
-
 fn summary(info: &Info<'_>, out: &mut Output<'_>) -> io::Result<()> {
-    let reader = &info.opened.reader;
+    let reader = info.reader;
     let descriptor = reader.descriptor();
-    let ntuple: &NTuple = &info.opened.ntuple;
+    let ntuple = info.ntuple;
     let mut line = |name: &str, value: &str| {
         if value.is_empty() {
             return Ok(());
@@ -205,14 +120,14 @@ fn is_tree(reader: &Reader) -> bool {
 
 fn size_text(info: &Info<'_>) -> String {
     let pages = info.sizes.pages();
-    let metadata = metadata(info.opened.reader.descriptor());
-    let factor = units::factor_text(pages.uncompressed, pages.on_disk);
+    let metadata = metadata(info.reader.descriptor());
+    let factor = units::factor_text(pages);
     let factor = if factor.is_empty() {
         factor
     } else {
         format!(", factor {factor}")
     };
-    let metadata = if is_tree(&info.opened.reader) {
+    let metadata = if is_tree(info.reader) {
         String::new()
     } else {
         format!("; {} of metadata", units::bytes(metadata.on_disk))
@@ -225,7 +140,7 @@ fn size_text(info: &Info<'_>) -> String {
 }
 
 fn clusters_text(info: &Info<'_>) -> String {
-    let groups = info.opened.reader.descriptor().cluster_groups.len() as u64;
+    let groups = info.reader.descriptor().cluster_groups.len() as u64;
     let pages = info.clusters.iter().map(|cluster| cluster.pages).sum();
     let mut text = format!(
         "{} in {}, {}",
@@ -249,7 +164,7 @@ fn clusters_text(info: &Info<'_>) -> String {
 }
 
 fn fields(info: &Info<'_>, all: bool) -> Table {
-    let reader = &info.opened.reader;
+    let reader = info.reader;
     let header = [
         "field",
         "C++ type",
@@ -270,7 +185,7 @@ fn fields(info: &Info<'_>, all: bool) -> Table {
 }
 
 fn cells(info: &Info<'_>, row: Row, several: bool) -> Vec<String> {
-    let reader = &info.opened.reader;
+    let reader = info.reader;
     let descriptor = reader.descriptor();
     let Some(field) = descriptor.field(row.id) else {
         return Vec::new();
@@ -289,7 +204,7 @@ fn cells(info: &Info<'_>, row: Row, several: bool) -> Vec<String> {
         cells.extend([
             units::bytes(bytes.on_disk),
             units::bytes(bytes.uncompressed),
-            units::factor_text(bytes.uncompressed, bytes.on_disk),
+            units::factor_text(bytes),
             if several {
                 compressions.join(", ")
             } else {
@@ -316,31 +231,16 @@ fn cluster_table(info: &Info<'_>) -> Table {
     ];
     let mut table = Table::new(&header, &[0, 1, 2, 3, 4, 5, 6, 7], &[0]);
     for cluster in &info.clusters {
-        let Bytes {
-            on_disk,
-            uncompressed,
-        } = cluster.bytes;
         table.push(vec![
             cluster.id.to_string(),
             cluster.group.to_string(),
             units::count(cluster.first_entry),
             units::count(cluster.n_entries),
             units::count(cluster.pages),
-            units::bytes(on_disk),
-            units::bytes(uncompressed),
-            units::factor_text(uncompressed, on_disk),
+            units::bytes(cluster.bytes.on_disk),
+            units::bytes(cluster.bytes.uncompressed),
+            units::factor_text(cluster.bytes),
         ]);
     }
     table
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn feature_flags_have_names() {
-        assert_eq!(feature_flags(0), Vec::<String>::new());
-        assert_eq!(feature_flags(0b101), ["nested deferred columns", "bit 2"]);
-    }
 }

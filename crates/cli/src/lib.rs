@@ -17,10 +17,9 @@ mod doctor;
 mod explain;
 mod export;
 mod failure;
-mod folder;
 mod head;
+mod hist;
 mod info;
-mod info_json;
 mod ingest;
 mod join;
 mod layout;
@@ -50,6 +49,7 @@ mod units;
 mod value;
 mod verify;
 mod verify_text;
+mod view;
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -61,6 +61,7 @@ use femtobarn::io::{public, tell_notices_by};
 use args::{Cli, Verb};
 use failure::{Failure, code};
 use femtobarn::Target;
+pub use info::info_text;
 use output::Output;
 pub use python::Python;
 use table::printable;
@@ -147,6 +148,8 @@ fn dispatch(
             info::run(target, args, out)
         }),
         Verb::Head(args) => head::run(args, out, err),
+        Verb::Hist(args) => hist::run(args, out),
+        Verb::View(args) => view::run(args, out),
         Verb::Verify(args) => {
             proof::check(args)?;
             each(&args.targets, false, out, err, |target, out| {

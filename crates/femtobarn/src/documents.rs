@@ -26,7 +26,7 @@ pub fn plan(plan: &Plan) -> Value {
         "bytes_read": plan.bytes_read,
         "bytes_decoded": plan.bytes_decoded,
         "rounds": plan.rounds,
-        "exact": plan.exact,
+        "exact": plan.exact && !plan.selects,
         "fetched_by": plan.cutting(),
         "per_column": columns.collect::<Vec<_>>(),
         "notes": plan.notes(),

@@ -1,6 +1,7 @@
 //! Reads an entry range step by step, with bounded memory.
 
 use std::cell::RefCell;
+use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
@@ -40,7 +41,11 @@ impl Default for StepsOptions {
     }
 }
 
-type Step = Result<(Range<u64>, Arrays), RNTupleError>;
+/// What reads step by step.
+pub(crate) trait Worker<T>: Debug + Send {
+    /// Reads the next step; none after the last one.
+    fn step(&mut self, tick: Option<Tick<'_>>) -> Option<Result<T, RNTupleError>>;
+}
 
 /// The steps of an entry range. All steps have the fields of the first one: a field that turns out to be unreadable
 /// later is an error.
@@ -49,21 +54,21 @@ type Step = Result<(Range<u64>, Arrays), RNTupleError>;
 /// `page_cache` bytes of pages; `in_flight` bytes of requests; and one or two pages per thread. Dropping the steps ends
 /// read-ahead, even while it waits for a server.
 #[derive(Debug)]
-pub struct Steps {
-    source: Source,
+pub struct Steps<T = (Range<u64>, Arrays)> {
+    source: Source<T>,
     together: Together,
 }
 
 #[derive(Debug)]
-enum Source {
-    Here(Worker),
+enum Source<T> {
+    Here(Box<dyn Worker<T>>),
     Ended,
     /// `None` marks the end: a thread that ends without sending it has failed.
-    Ahead(Receiver<Option<Step>>),
+    Ahead(Receiver<Option<Result<T, RNTupleError>>>),
 }
 
 #[derive(Debug)]
-struct Worker {
+struct Reading {
     ntuple: Arc<NTuple>,
     selection: Selection,
     next: u64,
@@ -72,8 +77,11 @@ struct Worker {
     cache: PageCache,
 }
 
-impl Worker {
-    fn step(&mut self, tick: Option<Tick<'_>>) -> Option<Step> {
+impl Worker<(Range<u64>, Arrays)> for Reading {
+    fn step(
+        &mut self,
+        tick: Option<Tick<'_>>,
+    ) -> Option<Result<(Range<u64>, Arrays), RNTupleError>> {
         if self.next >= self.stop {
             return None;
         }
@@ -111,7 +119,7 @@ impl Steps {
         options: StepsOptions,
     ) -> Self {
         let cache = PageCache::new(options.page_cache);
-        let mut worker = Worker {
+        let worker = Reading {
             ntuple,
             selection,
             next: entries.start,
@@ -119,9 +127,16 @@ impl Steps {
             options,
             cache,
         };
-        if !options.prefetch {
+        Self::of(worker, options.prefetch)
+    }
+}
+
+impl<T: Debug + Send + 'static> Steps<T> {
+    /// The steps of a worker, read ahead if `prefetch`.
+    pub(crate) fn of(mut worker: impl Worker<T> + 'static, prefetch: bool) -> Self {
+        if !prefetch {
             return Self {
-                source: Source::Here(worker),
+                source: Source::Here(Box::new(worker)),
                 together: Together::of_this_thread(),
             };
         }
@@ -144,7 +159,10 @@ impl Steps {
     }
 
     /// The next step. While it waits, `waiting` is called regularly; if it returns `false`, the wait stops.
-    pub fn next_or(&mut self, waiting: &mut dyn FnMut() -> bool) -> Option<Step> {
+    pub fn next_or(
+        &mut self,
+        waiting: &mut dyn FnMut() -> bool,
+    ) -> Option<Result<T, RNTupleError>> {
         match &mut self.source {
             Source::Here(worker) => {
                 let waiting = RefCell::new(waiting);
@@ -174,16 +192,16 @@ impl Steps {
     }
 }
 
-impl Drop for Steps {
+impl<T> Drop for Steps<T> {
     fn drop(&mut self) {
         self.together.stop();
     }
 }
 
-impl Iterator for Steps {
-    type Item = Step;
+impl<T: Debug + Send + 'static> Iterator for Steps<T> {
+    type Item = Result<T, RNTupleError>;
 
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<Self::Item> {
         self.next_or(&mut || true)
     }
 }

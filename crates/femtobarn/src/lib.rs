@@ -19,12 +19,15 @@ mod counters;
 pub mod documents;
 pub mod export;
 pub mod expression;
+mod histograms;
 pub mod ingest;
 mod inputs;
+pub mod inspect;
 mod iterate;
 pub mod kinds;
 mod lazy;
 mod left_behind;
+pub mod lumi_mask;
 pub mod merge;
 mod ntuple;
 mod objects;
@@ -34,9 +37,11 @@ mod opening;
 mod pattern;
 pub mod products;
 pub mod proof;
+mod query;
 pub mod replay;
 mod sizes;
 mod staged;
+mod stream;
 mod target;
 pub mod transfer;
 mod unreadable;
@@ -117,13 +122,23 @@ pub mod spec {
 pub mod write {
     pub use femtobarn_rntuple::write::{
         AttributeSetWriter, Existing, FieldKind, FieldModel, FillContext, Mode, NTupleWriter,
-        PageSink, ParallelWriter, SinkPlace, StoredAs, WriteOptions, all_or_none,
+        PageSink, ParallelWriter, SinkPlace, Staged, StagingFill, StoredAs, WriteOptions,
+        all_or_none,
     };
 }
 
 /// ROOT files as containers of objects.
 pub mod rootfile {
     pub use femtobarn_rootfile::{Entry, FileWriter, RootFile, without_cycle};
+}
+
+/// Histograms and profiles: of files and of columns, and drawings of them.
+pub mod histogram {
+    pub use femtobarn_histogram::{AxisParts, Bins, Histogram, HistogramError, Moments, Parts};
+
+    pub use crate::histograms::{
+        Filled, Filling, HistogramFile, fill, of_bytes, png, svg, text, to_bytes, write_histogram,
+    };
 }
 
 /// TTrees.
@@ -134,6 +149,7 @@ pub mod ttree {
 pub use access_records::{accesses_of, schema_id};
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};
+pub use inputs::EntryIndex;
 pub use iterate::{Steps, StepsOptions};
 pub use lazy::{LazyReader, LazyStep, LazySteps, StepSize};
 pub use left_behind::{AllLeftBehind, LeftBehind};
@@ -142,7 +158,9 @@ pub use objects::ntuples;
 pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_source};
 pub use opening::Opening;
 pub use pattern::{is_pattern, matches};
+pub use query::{Computed, Query, QueryReader, QueryStep};
 pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use staged::Delivery;
+pub use stream::{BatchStream, StreamTypes};
 pub use target::{Target, is_store, plain_name};
 pub use writable::{create_file, create_file_with, create_new_file, update_file};

@@ -20,6 +20,7 @@ use crate::common::SkippedFields;
 use crate::odd::{odd_one, telling, without_common_field};
 use crate::open::{OpenOptions, open_reader_of, open_soundly};
 use crate::opening::open_all;
+use crate::stream::StreamTypes;
 use crate::target::Target;
 
 /// Data read from a store; none if its reads are not counted.
@@ -107,7 +108,16 @@ impl Selection {
 
     /// The Arrow schema of the result.
     pub fn arrow_schema(&self) -> array::ArrowSchema {
-        arrow_schema(&self.schema.columns, &self.schema.slots)
+        self.arrow_schema_of(StreamTypes::default())
+    }
+
+    /// The Arrow schema of a stream.
+    pub fn arrow_schema_of(&self, types: StreamTypes) -> array::ArrowSchema {
+        let schema = match types.raw_strings {
+            true => self.clone().with_raw_strings().schema,
+            false => self.schema.clone(),
+        };
+        arrow_schema(&schema.columns, &schema.slots, types.byte_booleans)
     }
 }
 

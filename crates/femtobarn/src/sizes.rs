@@ -62,8 +62,14 @@ impl<'a> PageCounter<'a> {
 
     /// Sizes of the cluster at `index` of a page list.
     pub fn cluster(&mut self, list: &PageList, index: usize) -> ClusterSizes {
+        let columns = 0..u32::try_from(list.n_columns(index)).unwrap_or(u32::MAX);
+        self.columns(list, index, &columns.collect::<Vec<_>>())
+    }
+
+    /// Sizes of some columns in the cluster at `index` of a page list.
+    pub fn columns(&mut self, list: &PageList, index: usize, columns: &[u32]) -> ClusterSizes {
         let mut sizes = ClusterSizes::default();
-        for column in 0..u32::try_from(list.n_columns(index)).unwrap_or(u32::MAX) {
+        for &column in columns {
             let pages = list.column(index, column);
             for page in pages.map_or(&[][..], |pages| list.pages(pages)) {
                 let (on_disk, uncompressed) = self.page(column, page);

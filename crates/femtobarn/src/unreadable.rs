@@ -23,9 +23,20 @@ impl NTuple {
         entries: &Range<u64>,
         options: &ReadOptions<'_>,
     ) -> Result<Arrays, RNTupleError> {
+        let read = |selection: &Selection| self.read_exactly(selection, entries, options);
+        self.settling(selection, entries, read)
+    }
+
+    /// The same for any read of these entries.
+    pub(crate) fn settling<T>(
+        &self,
+        selection: &mut Selection,
+        entries: &Range<u64>,
+        read: impl Fn(&Selection) -> Result<T, RNTupleError>,
+    ) -> Result<T, RNTupleError> {
         loop {
-            let error = match self.read_exactly(selection, entries, options) {
-                Ok(arrays) => return Ok(arrays),
+            let error = match read(selection) {
+                Ok(found) => return Ok(found),
                 Err(error) => error,
             };
             let RNTupleError::Unsupported { name, reason, .. } = &error else {

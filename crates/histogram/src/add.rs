@@ -92,7 +92,7 @@ impl Histogram {
 
     /// Replaces an empty histogram by the other one.
     fn replace(&mut self, other: &Self, what: &str) -> Result<(), HistogramError> {
-        if self.layout.title != other.layout.title {
+        if self.title() != other.title() {
             return differ(format!(
                 "the first is empty, has no {what}, and has another title"
             ));

@@ -61,6 +61,33 @@ impl Infos {
         false
     }
 
+    /// The streamer infos of classes, and of everything that they are or contain, as far as the file describes it.
+    #[must_use]
+    pub fn describing<'a>(&'a self, classes: &[&'a str]) -> Vec<&'a StreamerInfo> {
+        let mut known: Vec<&str> = Vec::new();
+        let mut left = classes.to_vec();
+        let mut out = Vec::new();
+        while let Some(class) = left.pop() {
+            if known.contains(&class) {
+                continue;
+            }
+            known.push(class);
+            for info in self.of(class) {
+                out.push(info);
+                left.extend(info.elements.iter().map(|element| match element.kind {
+                    ElementKind::Base { .. } => element.name.as_str(),
+                    _ => element.type_name.trim_end_matches('*'),
+                }));
+            }
+        }
+        out
+    }
+
+    /// The newest version of a class.
+    pub(crate) fn newest(&self, class: &str) -> Option<&StreamerInfo> {
+        self.of(class).max_by_key(|info| info.version)
+    }
+
     pub(crate) fn get(&self, class: &str, version: u16) -> Option<&StreamerInfo> {
         let mut versions = self.of(class);
         versions.find(|info| info.version == i32::from(version))

@@ -1,6 +1,7 @@
 //! Labels of bins.
 
 use crate::layout::Labels;
+use crate::splice::put_string;
 
 /// Bins and labels, in the order of the bins.
 pub(crate) fn bins_of(labels: &Labels) -> Vec<(u32, Vec<u8>)> {
@@ -18,15 +19,7 @@ pub(crate) fn items(labels: &[(u32, Vec<u8>)], tag: u32) -> Option<Vec<u8>> {
         let mut body = vec![0, 1, 0, 1];
         body.extend(bin.to_be_bytes());
         body.extend([0; 4]);
-        let length = u32::try_from(text.len()).ok()?;
-        match u8::try_from(length) {
-            Ok(short) if short < 255 => body.push(short),
-            _ => {
-                body.push(255);
-                body.extend(length.to_be_bytes());
-            }
-        }
-        body.extend(text);
+        put_string(&mut body, text)?;
         let n_bytes = u32::try_from(body.len()).ok()?;
         out.extend((BYTE_COUNT | n_bytes.checked_add(8)?).to_be_bytes());
         out.extend(tag.to_be_bytes());

@@ -22,6 +22,15 @@ impl Place {
     }
 }
 
+/// The name and the title of an object.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    pub name: Vec<u8>,
+    /// Where the name is, with its length.
+    pub name_at: std::ops::Range<usize>,
+    pub title: Vec<u8>,
+}
+
 /// The labels of an axis.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Labels {
@@ -40,7 +49,8 @@ pub(crate) struct Layout {
     pub members: HashMap<String, Place>,
     /// Labels by axis name.
     pub labels: HashMap<String, Labels>,
-    pub title: Vec<u8>,
+    /// Names and titles by the path of their object: that of the histogram is empty, that of an axis is as `fXaxis.`.
+    pub names: HashMap<String, Names>,
     /// Positions of byte counts.
     pub counts: Vec<usize>,
     /// Positions of tags of classes and objects.

@@ -2,7 +2,7 @@
 
 use crate::HistogramError;
 use crate::error::unsupported;
-use crate::layout::Place;
+use crate::layout::{Names, Place};
 use crate::numbers::Kind;
 use crate::walk::{BITS, COUNTER, Walker};
 
@@ -21,10 +21,16 @@ impl Walker<'_> {
     pub(crate) fn named(&mut self, path: Option<&str>) -> Result<(), HistogramError> {
         let header = self.header("TNamed")?;
         self.object(path)?;
-        self.cursor.string("name")?;
+        let (name_at, name) = (self.cursor.position(), self.cursor.string("name")?);
+        let name_end = self.cursor.position();
         let title = self.cursor.string("title")?;
-        if path == Some("") {
-            title.clone_into(&mut self.layout.title);
+        if let Some(path) = path {
+            let names = Names {
+                name: name.to_vec(),
+                name_at: name_at..name_end,
+                title: title.to_vec(),
+            };
+            self.layout.names.insert(path.to_owned(), names);
         }
         self.finish("TNamed", header)
     }

@@ -109,6 +109,20 @@ fn shifted(splices: &[Splice], at: usize) -> usize {
     })
 }
 
+/// Appends a TString; none if it is too long.
+pub(crate) fn put_string(out: &mut Vec<u8>, text: &[u8]) -> Option<()> {
+    let length = u32::try_from(text.len()).ok()?;
+    match u8::try_from(length) {
+        Ok(short) if short < 255 => out.push(short),
+        _ => {
+            out.push(255);
+            out.extend(length.to_be_bytes());
+        }
+    }
+    out.extend(text);
+    Some(())
+}
+
 fn word(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..).and_then(|rest| rest.first_chunk());
     found.copied().map_or(0, u32::from_be_bytes)

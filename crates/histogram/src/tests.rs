@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use femtobarn_rootfile::RootFile;
 
+use crate::classes::known;
 use crate::histogram::Histogram;
-use crate::{HistogramError, Infos};
+use crate::{AxisParts, Bins, HistogramError, Infos, Moments, Parts};
 
 struct Stored {
     class: String,
@@ -84,7 +85,7 @@ fn what_is_added_to_itself_is_twice_and_nothing_else_changes() {
             2 * one.buffered().unwrap(),
             "{name}"
         );
-        assert_eq!(sum.layout.title, one.layout.title);
+        assert_eq!(sum.title(), one.title());
     }
 }
 
@@ -170,5 +171,136 @@ fn damage_is_an_error_or_harmless() {
                 let _ = damaged.add(&whole);
             }
         }
+    }
+}
+
+#[test]
+fn classes_are_described_as_root_describes_them() {
+    let (own, roots) = (known(), find("labels").infos);
+    let mut compared = 0;
+    for info in roots.all() {
+        let Some(known) = own.newest(&info.name) else {
+            continue;
+        };
+        compared += 1;
+        let head = |info: &femtobarn_rootfile::StreamerInfo| (info.version, info.checksum);
+        assert_eq!(head(known), head(info), "{}", info.name);
+        assert_eq!(known.elements.len(), info.elements.len(), "{}", info.name);
+        for (one, two) in known.elements.iter().zip(&info.elements) {
+            // only the beginnings of comments have a meaning
+            let mut two = two.clone();
+            two.title.clone_from(&one.title);
+            assert_eq!(*one, two, "{}", info.name);
+        }
+    }
+    assert!(compared > 20, "{compared}");
+}
+
+fn axis(title: &str, edges: &[f64]) -> AxisParts {
+    AxisParts::new(title.to_owned(), edges.to_vec(), Vec::new())
+}
+
+fn parts(axes: Vec<AxisParts>, bins: Bins) -> Parts {
+    Parts {
+        name: "made".to_owned(),
+        title: "a title".to_owned(),
+        axes,
+        bins,
+        sums: None,
+    }
+}
+
+#[test]
+fn what_is_made_of_parts_has_them() {
+    let sizes = [
+        ("i1", 1),
+        ("i2", 2),
+        ("i4", 4),
+        ("i8", 8),
+        ("f4", 4),
+        ("f8", 8),
+    ];
+    let edges: [&[f64]; 3] = [&[0.0, 1.0, 2.0], &[-1.0, 0.0, 5.0], &[0.0, 0.5]];
+    for n in 1..=3 {
+        for (dtype, size) in sizes {
+            let axes: Vec<_> = edges.iter().take(n).map(|edges| axis("x", edges)).collect();
+            let n_cells: usize = axes.iter().map(|axis| axis.edges.len() + 1).product();
+            let contents: Vec<u8> = (0..64).cycle().take(n_cells * size).collect();
+            let squares = vec![2.0; n_cells];
+            let bins = Bins::Counts {
+                dtype: dtype.to_owned(),
+                contents: contents.clone(),
+                squares: Some(squares.clone()),
+            };
+            let made = Histogram::build(&parts(axes.clone(), bins)).unwrap();
+            assert_eq!(made.axis_parts().unwrap(), axes);
+            assert_eq!(made.contents().unwrap(), (dtype, contents.as_slice()));
+            assert_eq!(made.variances().unwrap(), squares);
+            assert_eq!(
+                (made.name(), made.title()),
+                ("made".to_owned(), "a title".to_owned())
+            );
+            let renamed = made.renamed(&"n".repeat(300)).unwrap();
+            assert_eq!(renamed.name(), "n".repeat(300));
+            assert_eq!(renamed.contents().unwrap(), made.contents().unwrap());
+            assert!(made.streamer_infos().len() > 10);
+        }
+    }
+}
+
+#[test]
+fn moments_of_profiles_come_back() {
+    let moments = Moments {
+        weights: vec![0.0, 2.0, 3.0, 1.0],
+        weight_squares: vec![0.0, 2.0, 4.0, 1.0],
+        means: vec![0.0, 1.5, -2.0, 4.0],
+        deltas: vec![0.0, 0.5, 6.0, 0.0],
+    };
+    let bins = Bins::Means(moments.clone());
+    let made = Histogram::build(&parts(vec![axis("", &[0.0, 1.0, 2.0])], bins)).unwrap();
+    assert_eq!(made.class(), "TProfile");
+    assert_eq!(made.moments().unwrap(), Some(moments));
+    let errors = made.variances().unwrap();
+    assert_eq!(errors, [0.0, 0.125, 6.0 / 3.0 / (9.0 / 4.0), 0.0]);
+}
+
+#[test]
+fn what_root_does_not_have_is_refused() {
+    let counts = |dtype: &str, n: usize| Bins::Counts {
+        dtype: dtype.to_owned(),
+        contents: vec![0; n],
+        squares: None,
+    };
+    let ordinary = axis("", &[0.0, 1.0]);
+    let cases = [
+        (vec![], counts("f8", 8), "1 to 3 axes, not 0"),
+        (
+            vec![ordinary.clone(); 4],
+            counts("f8", 8 * 81),
+            "1 to 3 axes, not 4",
+        ),
+        (
+            vec![ordinary.clone()],
+            counts("f2", 6),
+            "no histograms of the type",
+        ),
+        (vec![ordinary.clone()], counts("f8", 16), "expected 3 bins"),
+        (vec![axis("", &[0.0])], counts("f8", 16), "has no bins"),
+        (
+            vec![axis("", &[1.0, 0.0])],
+            counts("f8", 24),
+            "not finite and increasing",
+        ),
+        (
+            vec![axis("", &[0.0, f64::INFINITY])],
+            counts("f8", 24),
+            "not finite and increasing",
+        ),
+    ];
+    for (axes, bins, expected) in cases {
+        let error = Histogram::build(&parts(axes, bins))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

@@ -13,7 +13,7 @@ use crate::layout::{Labels, Layout, Place};
 use crate::numbers::{Kind, int};
 use crate::{HistogramError, Infos};
 
-const NEW_CLASS: u32 = 0xFFFF_FFFF;
+pub(crate) const NEW_CLASS: u32 = 0xFFFF_FFFF;
 pub(crate) const CLASS_MASK: u32 = 0x8000_0000;
 /// Offset between positions and tags.
 pub(crate) const MAP_OFFSET: usize = 2;
@@ -24,12 +24,12 @@ const DEEPEST: usize = 64;
 pub(crate) const COUNTER: i32 = 6;
 pub(crate) const BITS: i32 = 15;
 const OFFSET_L: i32 = 20;
-const OFFSET_P: i32 = 40;
-const OBJECT: i32 = 61;
-const ANY: i32 = 62;
+pub(crate) const OFFSET_P: i32 = 40;
+pub(crate) const OBJECT: i32 = 61;
+pub(crate) const ANY: i32 = 62;
 pub(crate) const OBJECT_INLINE: i32 = 63;
-const OBJECT_POINTER: i32 = 64;
-const TSTRING: i32 = 65;
+pub(crate) const OBJECT_POINTER: i32 = 64;
+pub(crate) const TSTRING: i32 = 65;
 const TOBJECT: i32 = 66;
 const TNAMED: i32 = 67;
 pub(crate) const ANY_INLINE: i32 = 68;

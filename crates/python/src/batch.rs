@@ -6,7 +6,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use femtobarn::array::{Arrays, SlotData};
 use femtobarn::schema::{ListSort, Node, NodeKind};
-use femtobarn::{Error, NTuple};
+use femtobarn::{Error, NTuple, QueryStep};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
@@ -19,6 +19,8 @@ use crate::error;
 pub struct Batch {
     arrays: Arrays,
     entries: Range<u64>,
+    /// The entries that passed a cut; none if there was none.
+    chosen: Option<Vec<Range<u64>>>,
     url: String,
 }
 
@@ -29,7 +31,17 @@ impl Batch {
         Self {
             arrays,
             entries,
+            chosen: None,
             url,
+        }
+    }
+
+    /// Columns of the entries that passed a cut.
+    pub fn of_query(ntuple: &NTuple, step: QueryStep) -> Self {
+        let batch = Self::of(ntuple, step.entries, step.arrays);
+        Self {
+            chosen: Some(step.chosen),
+            ..batch
         }
     }
 }
@@ -41,6 +53,7 @@ impl Batch {
         Self {
             arrays,
             entries,
+            chosen: None,
             url: url.to_owned(),
         }
     }
@@ -70,6 +83,14 @@ impl Batch {
     #[getter]
     fn entry_stop(&self) -> u64 {
         self.entries.end
+    }
+
+    /// The numbers of the entries, as 64-bit integers, if these are only some from `entry_start` to `entry_stop`.
+    fn entry_numbers(&self) -> Option<Buffer> {
+        let chosen = self.chosen.as_ref()?;
+        let numbers = chosen.iter().cloned().flatten();
+        let bytes: Vec<u8> = numbers.flat_map(u64::to_ne_bytes).collect();
+        Some(Buffer(bytes.into()))
     }
 
     #[getter]

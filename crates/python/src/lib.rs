@@ -5,10 +5,14 @@ mod batch;
 mod batches;
 mod buffer;
 mod callback;
+// its symbols are exported for C++ code that ROOT compiles in this process
+#[path = "../../capi/src/lib.rs"]
+mod capi;
 mod convert;
 mod error;
 mod fields;
 mod fsspec;
+mod histogram;
 mod input;
 mod lazy;
 mod merge;
@@ -16,6 +20,7 @@ mod metadata;
 mod ntuple;
 mod opening;
 mod proof;
+mod query;
 mod steps;
 mod store;
 mod tracing;
@@ -30,6 +35,7 @@ mod _core {
     use std::path::PathBuf;
 
     use femtobarn::Target;
+    use femtobarn::inspect::Listed;
     use femtobarn::io::Settings;
     use pyo3::prelude::*;
 
@@ -44,6 +50,8 @@ mod _core {
     #[pymodule_export]
     use crate::fields::Fields;
     #[pymodule_export]
+    use crate::histogram::{Histogram, Histograms};
+    #[pymodule_export]
     use crate::lazy::{Accesses, LazyBatch, LazyBatchIterator, LazyBuffer, LazyReader};
     #[pymodule_export]
     use crate::merge::{join_columns, merge};
@@ -53,6 +61,8 @@ mod _core {
     use crate::opening::Opening;
     #[pymodule_export]
     use crate::proof::prove;
+    #[pymodule_export]
+    use crate::query::{Aliases, Expression, LumiMask, QueryReader};
     #[pymodule_export]
     use crate::steps::BatchIterator;
     #[pymodule_export]
@@ -69,6 +79,19 @@ mod _core {
     #[pyfunction]
     fn without_cycle(name: &str) -> &str {
         femtobarn::rootfile::without_cycle(name)
+    }
+
+    /// Lists a file or a directory, as a JSON document.
+    #[pyfunction]
+    fn listing(py: Python<'_>, url: &str, settings: BTreeMap<String, String>) -> PyResult<String> {
+        let read = || {
+            Ok(match femtobarn::inspect::list(url, false, &settings)? {
+                Listed::File(file) => file.document(),
+                Listed::Folder(folder) => folder.document(),
+            })
+        };
+        let document = py.detach(read).map_err(crate::error::to_python)?;
+        Ok(document.to_string())
     }
 
     /// Whether a file is on a server with a supported protocol.

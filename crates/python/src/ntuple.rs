@@ -1,24 +1,31 @@
 //! An ntuple of one or many files.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use femtobarn::documents;
+use femtobarn::inspect::Info;
 use femtobarn::io::SourceMeta;
 use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
-use femtobarn::{Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions};
+use femtobarn::{
+    BatchStream, Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions,
+    StreamTypes,
+};
+use femtobarn_cli::info_text;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::arrow;
 use crate::batch::Batch;
 use crate::callback::Callback;
+use crate::capi::error::handle;
+use crate::capi::ntuple::{Around, fb_ntuple};
 use crate::error::{new, to_python};
 use crate::lazy::{Accesses, LazyReader};
 use crate::metadata;
+use crate::query::{self, QueryReader};
 use crate::steps::{BatchIterator, BatchReader};
 use crate::usage;
 
@@ -330,6 +337,17 @@ impl NTuple {
         Ok(files.collect())
     }
 
+    /// What `fb info` prints of the first file, and its document.
+    fn info(&self, py: Python<'_>) -> PyResult<(String, String)> {
+        let compute = || {
+            let reader = self.inner.readers().first().cloned();
+            let reader = reader.ok_or_else(|| Error::internal("the ntuple has no file"))?;
+            let info = Info::new(&self.inner, &reader)?;
+            Ok((info_text(&info), info.document().to_string()))
+        };
+        py.detach(compute).map_err(to_python)
+    }
+
     fn attributes(&self, py: Python<'_>) -> PyResult<Vec<(String, NTuple)>> {
         let sets = py
             .detach(|| self.inner.attribute_sets())
@@ -415,6 +433,21 @@ impl NTuple {
         )
     }
 
+    /// Reads fields and computed columns, of the entries that pass a cut.
+    #[pyo3(signature = (paths, computed, cut, *, threads = 1, named = true))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        paths: Option<Vec<String>>,
+        computed: Vec<query::Column<'_>>,
+        cut: Option<&query::Expression>,
+        threads: usize,
+        named: bool,
+    ) -> PyResult<QueryReader> {
+        let query = query::query(paths, computed, cut);
+        QueryReader::new(py, &self.inner, query, threads, named)
+    }
+
     /// Streams all entries of `paths`, `step` at a time.
     #[pyo3(signature = (paths, entry_start, entry_stop, step, *, threads = 1))]
     fn arrow_stream<'py>(
@@ -426,17 +459,24 @@ impl NTuple {
         step: u64,
         threads: usize,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let entries = entry_start..entry_stop;
-        let selection = self.without_unreadable(py, paths, &entries)?;
-        let schema = Arc::new(selection.arrow_schema());
         let options = StepsOptions {
             step,
             threads,
             ..StepsOptions::default()
         };
-        let ntuple = self.inner.clone();
-        let begin = move || Steps::new(ntuple, selection, entries, options);
-        arrow::stream(py, Box::new(BatchReader::new(schema, begin)))
+        let make = || {
+            let selection = self.inner.select(paths.as_deref())?;
+            let (ntuple, entries) = (self.inner.clone(), entry_start..entry_stop);
+            BatchStream::new(ntuple, &selection, entries, options, StreamTypes::default())
+        };
+        let stream = py.detach(make).map_err(to_python)?;
+        arrow::stream(py, Box::new(BatchReader(stream)))
+    }
+
+    /// The address of a handle of the C ABI, which its receiver frees.
+    fn c_handle(&self) -> usize {
+        let around: Around = |work| Python::attach(|py| py.detach(work));
+        handle(fb_ntuple::new(self.inner.clone(), Some(around))).expose_provenance()
     }
 
     /// The Arrow schema of `paths`.
@@ -446,7 +486,12 @@ impl NTuple {
         py: Python<'py>,
         paths: Option<Vec<String>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let selection = self.without_unreadable(py, paths, &(0..self.inner.n_entries()))?;
+        let settled = || {
+            let selection = self.inner.select(paths.as_deref())?;
+            let entries = 0..self.inner.n_entries();
+            self.inner.without_unreadable(&selection, &entries)
+        };
+        let selection = py.detach(settled).map_err(to_python)?;
         arrow::schema(py, &selection.arrow_schema())
     }
 }
@@ -492,19 +537,5 @@ impl NTuple {
             true => selection,
             false => selection.leaving_out(),
         })
-    }
-
-    /// The fields of a stream, whose schema is returned first.
-    fn without_unreadable(
-        &self,
-        py: Python<'_>,
-        paths: Option<Vec<String>>,
-        entries: &Range<u64>,
-    ) -> PyResult<Selection> {
-        let settled = || {
-            let selection = self.inner.select(paths.as_deref())?;
-            self.inner.without_unreadable(&selection, entries)
-        };
-        py.detach(settled).map_err(to_python)
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use femtobarn::Steps;
+use femtobarn::{BatchStream, Error, QueryStep, Steps};
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
@@ -15,16 +15,43 @@ use crate::fsspec;
 /// The steps of an iteration.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct BatchIterator {
-    steps: Mutex<Steps>,
+    steps: Mutex<Source>,
     ntuple: Arc<femtobarn::NTuple>,
+}
+
+/// Steps of fields, or of a query.
+enum Source {
+    Fields(Steps),
+    Query(Steps<QueryStep>),
 }
 
 impl BatchIterator {
     pub fn new(steps: Steps, ntuple: Arc<femtobarn::NTuple>) -> Self {
         Self {
-            steps: Mutex::new(steps),
+            steps: Mutex::new(Source::Fields(steps)),
             ntuple,
         }
+    }
+
+    /// The steps of a query.
+    pub fn of_query(steps: Steps<QueryStep>, ntuple: Arc<femtobarn::NTuple>) -> Self {
+        Self {
+            steps: Mutex::new(Source::Query(steps)),
+            ntuple,
+        }
+    }
+
+    fn next(&self, waiting: &mut dyn FnMut() -> bool) -> Option<Result<Batch, Error>> {
+        Some(match &mut *locked(&self.steps) {
+            Source::Fields(steps) => {
+                let step = steps.next_or(waiting)?;
+                step.map(|(entries, arrays)| Batch::of(&self.ntuple, entries, arrays))
+            }
+            Source::Query(steps) => {
+                let step = steps.next_or(waiting)?;
+                step.map(|step| Batch::of_query(&self.ntuple, step))
+            }
+        })
     }
 }
 
@@ -41,55 +68,28 @@ impl BatchIterator {
                 let result = Python::attach(|py| py.check_signals());
                 result.map_err(|error| raised = Some(error)).is_ok()
             };
-            locked(&self.steps).next_or(&mut waiting)
+            self.next(&mut waiting)
         });
         if let Some(error) = raised {
             return Err(error);
         }
-        let Some((entries, arrays)) = step.transpose().map_err(to_python)? else {
-            return Ok(None);
-        };
-        Ok(Some(Batch::of(&self.ntuple, entries, arrays)))
+        step.transpose().map_err(to_python)
     }
 }
 
-/// The steps as a stream of record batches.
-pub struct BatchReader {
-    schema: SchemaRef,
-    /// Starts reading at the first batch, so that unreadable fields are not reported before.
-    begin: Option<Box<dyn FnOnce() -> Steps + Send>>,
-    steps: Option<Steps>,
-}
-
-impl BatchReader {
-    pub fn new(schema: SchemaRef, begin: impl FnOnce() -> Steps + Send + 'static) -> Self {
-        Self {
-            schema,
-            begin: Some(Box::new(begin)),
-            steps: None,
-        }
-    }
-}
+/// A stream of record batches whose reads may need the GIL.
+pub struct BatchReader(pub BatchStream);
 
 impl Iterator for BatchReader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let external =
-            |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
-        if let Some(begin) = self.begin.take() {
-            self.steps = Some(begin());
-        }
-        let steps = self.steps.as_mut()?;
-        Some(match fsspec::without_gil(|| steps.next())? {
-            Ok((_, arrays)) => arrays.to_arrow().map_err(|error| external(error.into())),
-            Err(error) => Err(external(error.into())),
-        })
+        fsspec::without_gil(|| self.0.next())
     }
 }
 
-impl arrow_array::RecordBatchReader for BatchReader {
+impl RecordBatchReader for BatchReader {
     fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.0.schema()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use femtobarn::histogram::write_histogram;
 use femtobarn::write::{self, AttributeSetWriter, FieldModel, WriteOptions};
 use femtobarn::{Error, codec, rootfile};
 use pyo3::prelude::*;
@@ -12,6 +13,7 @@ use crate::callback::locked;
 use crate::convert::Settings;
 use crate::error::{to_python, usage};
 use crate::fields::Fields;
+use crate::histogram::Histogram;
 
 const MIB: u64 = 1 << 20;
 
@@ -158,6 +160,22 @@ impl FileWriter {
             name: name.to_owned(),
             writer: Arc::new(Mutex::new(Some(writer))),
             fields: Mutex::new(fields),
+        })
+    }
+
+    /// Writes a histogram into a directory.
+    fn histogram(
+        &self,
+        py: Python<'_>,
+        directory: &str,
+        name: &str,
+        histogram: &Bound<'_, Histogram>,
+        compression: u32,
+    ) -> PyResult<()> {
+        let histogram = &histogram.get().0;
+        self.with(py, |file| {
+            let directory = file.directory(directory)?;
+            write_histogram(file, directory, name, histogram, compression)
         })
     }
 

@@ -91,8 +91,24 @@ impl RootFile {
     /// If the record lies outside the file, does not belong to the key, or cannot be decompressed to the
     /// size stated by the key.
     pub fn read_object(&self, key: &Key) -> Result<Bytes, RootFileError> {
-        let record = read(&*self.source, "record of an object", key.record())?;
+        let record = read(&*self.source, OBJECT, key.record())?;
         object_of(self.source.url(), &record, key)
+    }
+
+    /// Like [`read_object`](Self::read_object), for several objects in one vector read.
+    ///
+    /// # Errors
+    /// As [`read_object`](Self::read_object).
+    pub fn read_objects<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k Key> + Clone,
+    ) -> Result<Vec<Bytes>, RootFileError> {
+        let ranges: Vec<_> = keys.clone().map(Key::record).collect();
+        let records = read_all(&*self.source, OBJECT, &ranges)?;
+        let objects = records.iter().zip(keys);
+        objects
+            .map(|(record, key)| object_of(self.source.url(), record, key))
+            .collect()
     }
 
     /// Reads the streamer infos: descriptions of the classes in the file. None if the file has none.
@@ -237,6 +253,7 @@ impl RootFile {
     }
 }
 
+const OBJECT: &str = "record of an object";
 const RECORD: &str = "directory record";
 const KEY_LIST: &str = "key list";
 

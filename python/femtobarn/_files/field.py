@@ -148,7 +148,7 @@ class Field(Readable):
         >>> fb.open(dimuon)["nMuon"].array(library="np").shape
         (12000,)
         """
-        check_read_options(None, options)
+        check_read_options(options)
         nt = self._ntuple
         output = Output(nt, regularize(library), None, ak_add_doc, nt._schema.parts(self._id))
         paths = [nt._schema.path(self._id)]

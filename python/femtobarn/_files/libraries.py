@@ -266,7 +266,11 @@ class Output:
 
     def _pandas(self, batch: Batch, global_offset: int) -> Any:
         pandas = optional("pandas", "pandas")
-        index = pandas.RangeIndex(batch.entry_start + global_offset, batch.entry_stop + global_offset)
+        numbers = batch.entry_numbers()
+        if numbers is None:
+            index = pandas.RangeIndex(batch.entry_start + global_offset, batch.entry_stop + global_offset)
+        else:
+            index = pandas.Index(optional("numpy", "numpy").frombuffer(numbers, "i8") + global_offset)
         columns = {
             name: pandas.Series(values, index=index, name=name)
             for name, values in self._pandas_values(batch, pandas).items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
@@ -15,6 +15,7 @@ from femtobarn._files.libraries import grouping, regularize
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import Files, Opening, open_pairs
 from femtobarn._files.pieces import AHEAD, How, Piece, begin_ahead, give, pieces_of
+from femtobarn._files.queries import Conditions, conditions
 from femtobarn._files.reading import without_reports
 from femtobarn._shared.caller import calling_function
 from femtobarn._shared.compat import check_read_options, split_open_options
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from femtobarn._files.field import Field
     from femtobarn._files.filters import Filter
+    from femtobarn._files.lumi_mask import LumiMask
     from femtobarn._files.report import Report
     from femtobarn._shared.output import Path as PathLike
 
@@ -37,12 +39,13 @@ __all__ = ["File", "Line", "Request", "concatenate", "iterate"]
 def iterate(
     files: Files | NTuple,
     expressions: str | Iterable[str] | None = None,
-    cut: None = None,
+    cut: str | LumiMask | None = None,
     *,
     filter_name: Filter = None,
     filter_typename: Filter = None,
     filter_field: Callable[[Field], Any] | None = None,
     filter_branch: Callable[[Field], Any] | None = None,
+    aliases: Mapping[str, str | LumiMask] | None = None,
     step_size: str | SupportsIndex = "100 MB",
     library: str | ModuleType = "ak",
     how: Any = None,
@@ -64,8 +67,8 @@ def iterate(
         The files, as for `open`; a list may contain open ntuples. Or a fileset of coffea, from datasets to their files:
         ``{dataset: [path, …]}`` or ``{dataset: {"files": {path: name of the ntuple}, "metadata": {…}}}``. Instead of
         the name, ``{"object_path": name, "steps": [[start, stop], …]}`` reads only some ranges of entries.
-    expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-        The fields, as for `NTuple.arrays`.
+    expressions, cut, filter_name, filter_typename, filter_field, filter_branch, aliases
+        The fields, computed columns and entries, as for `NTuple.arrays`.
     step_size : int or str
         Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
     library, how, ak_add_doc, virtual, record, threads
@@ -111,12 +114,13 @@ def iterate(
     opening, reading = split_open_options(options)
     if "entry_start" in reading or "entry_stop" in reading:
         raise UsageError("fb.iterate reads whole files: use fb.open(files).iterate for entry_start and entry_stop")
-    check_read_options(cut, reading)
+    check_read_options(reading)
     check_step_size(step_size)
     if expressions is not None and not isinstance(expressions, str):
         expressions = list(expressions)
     request = Request(
         (expressions, filter_name, filter_typename, filter_field, filter_branch, grouping(library, how)),
+        conditions(cut, aliases),
         (regularize(library), how, ak_add_doc),
         step_size,
         num_threads(threads) if threads is not None else None,
@@ -131,12 +135,13 @@ def iterate(
 def concatenate(
     files: Files | NTuple,
     expressions: str | Iterable[str] | None = None,
-    cut: None = None,
+    cut: str | LumiMask | None = None,
     *,
     filter_name: Filter = None,
     filter_typename: Filter = None,
     filter_field: Callable[[Field], Any] | None = None,
     filter_branch: Callable[[Field], Any] | None = None,
+    aliases: Mapping[str, str | LumiMask] | None = None,
     entry_start: SupportsIndex | None = None,
     entry_stop: SupportsIndex | None = None,
     library: str | ModuleType = "ak",
@@ -155,8 +160,8 @@ def concatenate(
     ----------
     files : str, path, dict, list or NTuple
         The files, as for `open` or, of a fileset without steps, as for `iterate`; a list may contain open ntuples.
-    expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-        The fields, as for `NTuple.arrays`.
+    expressions, cut, filter_name, filter_typename, filter_field, filter_branch, aliases
+        The fields, computed columns and entries, as for `NTuple.arrays`.
     entry_start, entry_stop : int, optional
         First entry, and the one after the last, counted over all files.
     library, how, ak_add_doc, threads
@@ -208,6 +213,7 @@ def concatenate(
         filter_typename=filter_typename,
         filter_field=filter_field,
         filter_branch=filter_branch,
+        aliases=aliases,
         entry_start=entry_start,
         entry_stop=entry_stop,
         library=library,
@@ -223,6 +229,7 @@ class Request:
     """The fields and options that are requested of each file."""
 
     fields: tuple[Any, ...]
+    conditions: Conditions
     output: tuple[Any, ...]
     step_size: str | SupportsIndex | Callable[[NTuple, list[str] | None], int]
     threads: int | None = None
@@ -232,13 +239,15 @@ class Request:
 
     def of(self, nt: NTuple, global_offset: int, source: Source) -> How:
         """Return the request for one ntuple."""
-        paths = nt._paths(*self.fields)
+        expressions, *filters = self.fields
+        wanted, paths = nt._wanted(expressions, self.conditions, tuple(filters))
         output = nt._output(paths, *self.output, virtual=self.lazy[0])
+        query = nt._query(paths, wanted, self.conditions, tuple(filters), self.threads, virtual=self.lazy[0])
         lazy = nt._lazy_reader(paths, self.threads, *self.lazy)
-        nt._warn_of_lacking(paths, *self.fields[:2])
-        named = nt._is_named(self.fields[0])
+        nt._warn_of_lacking(paths, wanted.fields, filters[0])
+        named = nt._is_named(expressions)
         step_size = self.step_size(nt, paths) if callable(self.step_size) else self.step_size
-        how = nt._how(paths, output, step_size, self.threads, self.prefetch, named, global_offset, lazy)
+        how = nt._how(paths, output, step_size, self.threads, self.prefetch, named, global_offset, lazy, query)
         return how if source.dataset is None else replace(how, dataset=source.dataset, metadata=source.metadata)
 
 

@@ -16,6 +16,7 @@ from femtobarn._files.explain import Cluster, VerifyReport
 from femtobarn._files.field import Field
 from femtobarn._files.field_rows import FIELD_HEADER, field_rows
 from femtobarn._files.libraries import TREES
+from femtobarn._files.lumi_mask import LumiMask
 from femtobarn._files.metrics import Metrics, Source
 from femtobarn._files.pickled import absolute
 from femtobarn._files.proof import proven, verified
@@ -24,7 +25,7 @@ from femtobarn._files.schema import Schema
 from femtobarn._shared.caller import calling_function
 from femtobarn._shared.optional import optional
 from femtobarn._shared.progress import Progress
-from femtobarn._shared.repr import format_bytes, format_table, html_table, plural, shortened, skipped_lines
+from femtobarn._shared.repr import format_bytes, format_table, html_list, plural, shortened, skipped_lines
 from femtobarn._shared.steps import num_threads, step_entries
 from femtobarn._shared.warning import warn_of_left_out, warn_outside
 from femtobarn.errors import FemtobarnError, UnreadableWarning, UsageError
@@ -271,7 +272,7 @@ class NTuple(Readable):
         against: Files | None = None,
         values: bool = False,
         entries: slice | range | tuple[int | None, int | None] | None = None,
-        where: str | None = None,
+        where: str | LumiMask | None = None,
         fields: str | Iterable[str] | Sequence[str | Iterable[str] | None] | None = None,
         since: SupportsIndex | None = None,
         beside: bool = False,
@@ -293,7 +294,7 @@ class NTuple(Readable):
             Whether to compare all values, also of pages with equal checksums.
         entries : slice, range or pair of int, optional
             The entries of each input that the ntuple must have, with step 1; by default all.
-        where : str, optional
+        where : str or LumiMask, optional
             A condition that selects the entries of each input that the ntuple must have.
         fields : str or list of str, optional
             The top-level fields to compare; ``*`` and ``?`` are wildcards. By default all. With `beside`, a list with
@@ -325,6 +326,7 @@ class NTuple(Readable):
         >>> report.ok, report.against["by_value"]
         (True, [])
         """
+        where = str(where) if isinstance(where, LumiMask) else where
         given = {"values": values or None, "entries": entries, "where": where, "fields": fields, "since": since}
         given |= {"beside": beside or None, "on": on, "unmatched": unmatched}
         if against is None and any(option is not None for option in given.values()):
@@ -419,7 +421,7 @@ class NTuple(Readable):
     def __repr__(self) -> str:
         if self._opened is None:
             return "<NTuple (closed)>"
-        rows, more = self._table()
+        rows, more = self._table(_SHOWN)
         lines = [self._summary()]
         if rows:
             lines.append(format_table(FIELD_HEADER, rows, right=(3,), max_cell=40))
@@ -433,10 +435,9 @@ class NTuple(Readable):
 
         if self._opened is None:
             return "<p>NTuple (closed)</p>"
-        rows, more = self._table()
-        tail = f"<p>… and {plural(more, 'field')} more: <code>show()</code> lists all</p>" if more else ""
+        rows, _ = self._table(None)
         skipped = "".join(f"<p>{html.escape(line)}</p>" for line in self._skipped_lines())
-        return f"<p>{html.escape(self._summary())}</p>{html_table(FIELD_HEADER, rows, right=(3,))}{tail}{skipped}"
+        return f"<p>{html.escape(self._summary())}</p>{html_list(FIELD_HEADER, rows, right=(3,))}{skipped}"
 
     def _skipped_lines(self) -> list[str]:
         skipped = self.skipped
@@ -445,10 +446,11 @@ class NTuple(Readable):
             lines.append(f"… and {plural(len(skipped) - _SHOWN, 'skipped field')} more: show() lists all")
         return lines
 
-    def _table(self) -> tuple[list[Any], int]:
+    def _table(self, most: int | None) -> tuple[list[Any], int]:
+        """Return the rows of the first fields, and the number of the others."""
         top = self._schema.visible_children(None)
-        rows = field_rows(self._schema, top[:_SHOWN], self._column_sizes(), None)
-        return rows, max(0, len(top) - _SHOWN)
+        rows = field_rows(self._schema, top[:most], self._column_sizes(), None)
+        return rows, len(top) - len(top[:most])
 
     def _summary(self) -> str:
         files = self._core.files
@@ -520,6 +522,12 @@ class NTuple(Readable):
         options: dict[str, Any] = {"threads": self._threads(threads), "named": named, "pages": pages}
         with Progress(f"reading {self.name}", self._progress) as progress:
             batch = self._core.read(paths, entry_start, entry_stop, **options, tick=progress.tick)
+        self._warn_of_unreadable()
+        return batch
+
+    def _read_query(self, query: core_module.QueryReader, entry_start: int, entry_stop: int) -> Batch:
+        with Progress(f"reading {self.name}", self._progress) as progress:
+            batch = query.read(entry_start, entry_stop, tick=progress.tick)
         self._warn_of_unreadable()
         return batch
 

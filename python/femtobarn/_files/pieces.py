@@ -18,7 +18,7 @@ from femtobarn.errors import FemtobarnError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from femtobarn._core import BatchIterator, LazyBatchIterator, LazyReader
+    from femtobarn._core import BatchIterator, LazyBatchIterator, LazyReader, QueryReader
     from femtobarn._files.libraries import Output
     from femtobarn._files.ntuple import NTuple
     from femtobarn._files.reading import Readable
@@ -56,6 +56,8 @@ class How:
         Number of entries in all files before this ntuple.
     lazy : LazyReader, optional
         Reads columns when they are touched; None to read them at once.
+    query : QueryReader, optional
+        Reads computed columns, and the entries that pass a cut.
     dataset : str, optional
         The dataset of the fileset that the ntuple belongs to.
     metadata : dict
@@ -71,6 +73,7 @@ class How:
     named: bool
     global_offset: int = 0
     lazy: LazyReader | None = None
+    query: QueryReader | None = None
     dataset: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
@@ -105,6 +108,8 @@ class Piece:
 
     @cached_property
     def _decoded(self) -> int:
+        if self.how.query is not None:
+            return self.how.query.decoded_bytes(self.start, self.stop)
         return self.how.nt._core.decoded_bytes(self.how.paths, self.start, self.stop)
 
     @property
@@ -158,6 +163,9 @@ class Piece:
             how = self.how
             options: dict[str, Any] = {"threads": how.threads, "prefetch": how.prefetch}
             entries = self.start, self.stop, self.step
+            if how.query is not None:
+                self.begun = how.query.steps(*entries, prefetch=how.prefetch, settled=settled)
+                return self.begun
             self.begun = how.nt._core.iterate(how.paths, *entries, **options, named=how.named, settled=settled)
         return self.begun
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 from femtobarn._files.explain import Plan
@@ -12,15 +12,18 @@ from femtobarn._files.fields import HasFields
 from femtobarn._files.filters import compile_filter, name_matches
 from femtobarn._files.libraries import Output, grouping, regularize
 from femtobarn._files.pieces import How, begin_ahead, give, pieces_of
+from femtobarn._files.queries import Conditions, Wanted, conditions, split
 from femtobarn._shared.compat import check_read_options
 from femtobarn._shared.steps import check_step_size, clip_entries, num_bytes, step_entries
+from femtobarn.errors import KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from femtobarn._core import LazyReader
+    from femtobarn._core import LazyReader, QueryReader
     from femtobarn._files.field import Field
     from femtobarn._files.filters import Filter
+    from femtobarn._files.lumi_mask import LumiMask
     from femtobarn._files.report import Report
     from femtobarn._shared.output import Path as PathLike
 
@@ -36,12 +39,13 @@ class Readable(HasFields):
     def arrays(
         self,
         expressions: str | Iterable[str] | None = None,
-        cut: None = None,
+        cut: str | LumiMask | None = None,
         *,
         filter_name: Filter = None,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
+        aliases: Mapping[str, str | LumiMask] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         library: str | ModuleType = "ak",
@@ -57,14 +61,19 @@ class Readable(HasFields):
         Parameters
         ----------
         expressions : str or iterable of str, optional
-            Names, paths or patterns of the fields to read; each must match a field. By default all fields that pass
-            the filters. Subfields are read with their field. A function of the name filters like `filter_name`.
-        cut : None
-            Not supported: mask the returned arrays instead.
+            Names, paths or patterns of the fields to read. By default all fields that pass the filters. Subfields are
+            read with their field. A function of the name filters like `filter_name`. What is not the name of a field
+            is computed: an alias, or an expression such as ``"Muon_pt[0] * 2"``.
+        cut : str or LumiMask, optional
+            The condition that entries must fulfil, such as ``"nMuon >= 2 & any(Muon_pt > 30)"`` (the guide on
+            expressions has the language). Its columns are read first; other columns are read only where entries are
+            left.
         filter_name, filter_typename, filter_field, filter_branch
             Filters for the fields, as for `keys`. `filter_name` cannot be combined with `expressions`.
+        aliases : dict of str to str, optional
+            Names of expressions, for `expressions`, `cut` and other aliases. A name hides a field of the same name.
         entry_start, entry_stop : int, optional
-            First entry, and the one after the last; negative numbers count from the end, as in a slice.
+            First entry, and the one after the last, before the cut; negative numbers count from the end, as in a slice.
         library : str
             Type of the result:
 
@@ -97,8 +106,8 @@ class Readable(HasFields):
         Returns
         -------
         ak.Array, dict, pyarrow.Table, pandas.DataFrame, polars.DataFrame or Batch
-            `entry_stop - entry_start` entries of each field. Arrays share the memory that was read into; treat NumPy
-            arrays as read-only.
+            `entry_stop - entry_start` entries of each field, or those that pass the cut. Arrays share the memory that
+            was read into; treat NumPy arrays as read-only.
 
         Raises
         ------
@@ -117,13 +126,19 @@ class Readable(HasFields):
         (100, ['nMuon', 'Muon_pt'])
         >>> print(events.Muon_pt.type)
         100 * var * float32
+        >>> len(fb.open(dimuon).arrays("Muon_pt", cut="nMuon >= 2 & any(Muon_pt > 30)"))
+        1533
         """
-        check_read_options(cut, options)
-        fields = expressions, filter_name, filter_typename, filter_field, filter_branch
-        paths = self._paths(*fields, grouping(library, how))
-        self._warn_of_lacking(paths, expressions, filter_name)
+        check_read_options(options)
+        given = conditions(cut, aliases)
+        filters = (filter_name, filter_typename, filter_field, filter_branch, grouping(library, how))
+        wanted, paths = self._wanted(expressions, given, filters)
+        self._warn_of_lacking(paths, wanted.fields, filter_name)
         output = self._output(paths, library, how, ak_add_doc, virtual=virtual)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
+        query = self._query(paths, wanted, given, filters, threads, virtual=virtual)
+        if query is not None:
+            return output.group(self.ntuple._read_query(query, start, stop))
         lazy = self.ntuple._lazy_reader(paths, threads, virtual, record)
         if lazy is not None:
             return output.group(lazy.read(start, stop))
@@ -132,12 +147,13 @@ class Readable(HasFields):
     def iterate(
         self,
         expressions: str | Iterable[str] | None = None,
-        cut: None = None,
+        cut: str | LumiMask | None = None,
         *,
         filter_name: Filter = None,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
+        aliases: Mapping[str, str | LumiMask] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         step_size: str | SupportsIndex = "100 MB",
@@ -155,15 +171,16 @@ class Readable(HasFields):
 
         Parameters
         ----------
-        expressions, cut, filter_name, filter_typename, filter_field, filter_branch
-            The fields, as for `arrays`.
+        expressions, cut, filter_name, filter_typename, filter_field, filter_branch, aliases
+            The fields, computed columns and entries, as for `arrays`.
         entry_start, entry_stop, library, how, ak_add_doc, virtual, record, threads, **options
             As for `arrays`. With `virtual`, the columns that most steps touch are read for the next step in advance.
         step_size : int or str
-            Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
-            With `virtual`, memory is that of the columns that steps touch, and steps consist of whole clusters.
+            Number of entries per step, or the memory per step, as "100 MB"; with a cut, before the cut. A step never
+            crosses the end of a file. With `virtual`, memory is that of the columns that steps touch, and steps consist
+            of whole clusters.
         report : bool
-            Whether to return with each step a `Report` of its file and entries.
+            Whether to return with each step a `Report` of its file and entries; with a cut, the entries before the cut.
         prefetch : bool
             Whether to read the next step while the current one is in use, which takes the memory of two steps. If
             files are smaller than a step, the first steps of several files are read.
@@ -186,28 +203,31 @@ class Readable(HasFields):
         >>> total == fb.open(dimuon).num_entries
         True
         """
-        check_read_options(cut, options)
-        fields = expressions, filter_name, filter_typename, filter_field, filter_branch
-        paths = self._paths(*fields, grouping(library, how))
-        self._warn_of_lacking(paths, expressions, filter_name)
+        check_read_options(options)
+        given = conditions(cut, aliases)
+        filters = (filter_name, filter_typename, filter_field, filter_branch, grouping(library, how))
+        wanted, paths = self._wanted(expressions, given, filters)
+        self._warn_of_lacking(paths, wanted.fields, filter_name)
         output = self._output(paths, library, how, ak_add_doc, virtual=virtual)
         entries = clip_entries(self.num_entries, entry_start, entry_stop)
         check_step_size(step_size)
         named = self._is_named(expressions)
+        query = self._query(paths, wanted, given, filters, threads, virtual=virtual)
         lazy = self.ntuple._lazy_reader(paths, threads, virtual, record)
-        steps = _steps(self._how(paths, output, step_size, threads, prefetch, named, lazy=lazy), entries)
+        steps = _steps(self._how(paths, output, step_size, threads, prefetch, named, lazy=lazy, query=query), entries)
         return steps if report else without_reports(steps)
 
     def num_entries_for(
         self,
         memory_size: str | SupportsIndex,
         expressions: str | Iterable[str] | None = None,
-        cut: None = None,
+        cut: str | LumiMask | None = None,
         *,
         filter_name: Filter = None,
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
+        aliases: Mapping[str, str | LumiMask] | None = None,
         entry_start: SupportsIndex | None = None,
         entry_stop: SupportsIndex | None = None,
         **options: Any,
@@ -218,13 +238,16 @@ class Readable(HasFields):
         ----------
         memory_size : int or str
             A number of bytes, or a size as "100 MB".
-        expressions, cut, filter_name, filter_typename, filter_field, filter_branch, entry_start, entry_stop, **options
-            The fields and entries, as for `arrays`.
+        expressions, cut, filter_name, filter_typename, filter_field, filter_branch, aliases
+            The fields, computed columns and entries, as for `arrays`.
+        entry_start, entry_stop, **options
+            As for `arrays`; with a cut, entries before the cut.
 
         Returns
         -------
         int
-            The number of entries of these fields that take about this memory, computed from the metadata.
+            The number of entries of these fields, and of the columns of the cut and of computed columns, that take
+            about this memory, computed from the metadata.
 
         Examples
         --------
@@ -232,10 +255,16 @@ class Readable(HasFields):
         >>> fb.open(dimuon).num_entries_for("1 kB", "event")
         125
         """
-        check_read_options(cut, options)
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        check_read_options(options)
+        given = conditions(cut, aliases)
+        filters = (filter_name, filter_typename, filter_field, filter_branch, None)
+        wanted, paths = self._wanted(expressions, given, filters)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        n_bytes = self.ntuple._core.decoded_bytes(paths, start, stop)
+        query = self._query(paths, wanted, given, filters)
+        if query is None:
+            n_bytes = self.ntuple._core.decoded_bytes(paths, start, stop)
+        else:
+            n_bytes = query.decoded_bytes(start, stop)
         return step_entries(f"{num_bytes(memory_size)} B", n_bytes, stop - start)
 
     def explain(
@@ -248,13 +277,16 @@ class Readable(HasFields):
         filter_typename: Filter = None,
         filter_field: Callable[[Field], Any] | None = None,
         filter_branch: Callable[[Field], Any] | None = None,
+        cut: str | LumiMask | None = None,
+        aliases: Mapping[str, str | LumiMask] | None = None,
     ) -> Plan:
         """Return the plan of a read without reading pages.
 
         Parameters
         ----------
-        expressions, filter_name, filter_typename, filter_field, filter_branch
-            The fields, as for `arrays`.
+        expressions, filter_name, filter_typename, filter_field, filter_branch, cut, aliases
+            The fields, as for `arrays`. With a cut, all numbers are upper bounds: the plan is that of a read of all
+            entries.
         entry_start, entry_stop : int, optional
             The entries, as for `arrays`.
 
@@ -270,11 +302,56 @@ class Readable(HasFields):
         >>> plan.bytes_needed <= plan.bytes_read
         True
         """
-        paths = self._paths(expressions, filter_name, filter_typename, filter_field, filter_branch)
+        given = conditions(cut, aliases)
+        filters = (filter_name, filter_typename, filter_field, filter_branch, None)
+        wanted, paths = self._wanted(expressions, given, filters)
         start, stop = clip_entries(self.num_entries, entry_start, entry_stop)
-        return Plan._from_core(json.loads(self.ntuple._core.explain(paths, start, stop)))
+        query = self._query(paths, wanted, given, filters)
+        plan = self.ntuple._core.explain(paths, start, stop) if query is None else query.explain(start, stop)
+        return Plan._from_core(json.loads(plan))
 
     # -- internals ---------------------------------------------------------------------------------------
+
+    def _wanted(self, expressions: Any, given: Conditions, filters: tuple[Any, ...]) -> tuple[Wanted, list[str] | None]:
+        """Return what is wanted, and the paths of the fields among it."""
+        if isinstance(expressions, Iterator):
+            expressions = [*expressions]
+        if given.is_empty:
+            try:
+                return Wanted(expressions, []), self._paths(expressions, *filters)
+            except KeyNotFoundError:  # some may be expressions
+                wanted = split(self, expressions, given)
+                if not wanted.computed:
+                    raise
+        else:
+            wanted = split(self, expressions, given)
+        return wanted, self._paths(wanted.fields, *filters)
+
+    def _query(
+        self,
+        paths: list[str] | None,
+        wanted: Wanted,
+        given: Conditions,
+        filters: tuple[Any, ...],
+        threads: int | None = None,
+        *,
+        virtual: bool = False,
+    ) -> QueryReader | None:
+        """Return what reads computed columns and selected entries; None if there are neither."""
+        if given.cut is None and not wanted.computed:
+            return None
+        if virtual:
+            raise UsageError(
+                "virtual=True cannot be combined with a cut or computed columns: leave it out, as with a cut only the "
+                "remaining entries are read, or mask the virtual arrays"
+            )
+        computed = []
+        for number, name, values in wanted.computed:
+            behind = len(self._paths(wanted.fields[:number], *filters) or ()) if number else 0
+            computed.append((behind, name, values))
+        threads = self.ntuple._threads(threads)
+        named = self._is_named(wanted.fields)
+        return self.ntuple._core.query(paths, computed, given.cut, threads=threads, named=named)
 
     def _paths(
         self,
@@ -356,8 +433,9 @@ class Readable(HasFields):
         named: bool,
         global_offset: int = 0,
         lazy: LazyReader | None = None,
+        query: QueryReader | None = None,
     ) -> How:
-        options = self.ntuple._threads(threads), prefetch, named, global_offset, lazy
+        options = self.ntuple._threads(threads), prefetch, named, global_offset, lazy, query
         return How(self, paths, output, step_size, *options)
 
 

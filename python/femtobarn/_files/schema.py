@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from femtobarn import _core
 from femtobarn._files.filters import compile_filter, is_pattern, name_matches
-from femtobarn.errors import KeyNotFoundError, UsageError
+from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -235,12 +235,11 @@ class Schema:
         inside = [word for word in _WORD.findall(key) if word in own_names]
         near: list[str] = []
         if (_OPERATOR.search(key) and not ("::" in key and _TEMPLATE.search(key))) or ("*" in key and inside):
-            message = f"no field named {key!r} in {where}; expressions are not supported: "
-            read = ", ".join(repr(word) for word in dict.fromkeys(inside)) or "the columns"
-            message += f"read {read} and compute with Awkward"
-            if not inside:
-                near = list(dict.fromkeys(n for word in _WORD.findall(key) for n in _nearest(word, keys)))[:3]
-                message += "; similar names: " + _either(near) if near else ""
+            message = f"no field named {key!r} in {where}"
+            reason, unknown = self._not_computed(key)
+            message += f", and it is not an expression: {reason}"
+            near = list(dict.fromkeys(n for name in unknown for n in _nearest(name, keys)))[:3]
+            message += "; did you mean " + _either(near) + "?" if near else ""
             near = near or inside
         else:
             message = f"no field {'matches' if pattern else 'named'} {key!r} in {where}"
@@ -252,6 +251,15 @@ class Schema:
         if not near and 0 < len(keys) <= 12:
             message += "; the fields are " + ", ".join(repr(k) for k in keys)
         return KeyNotFoundError(message, kind="no-such-field")
+
+    def _not_computed(self, text: str) -> tuple[str, list[str]]:
+        """Return why a string cannot be computed, and the names in it that are not fields."""
+        try:
+            columns = _core.Expression(text, _core.Aliases({})).columns
+        except FemtobarnError as error:
+            return str(error), []
+        unknown = [name for name in columns if not self.find_all(name)]
+        return f"there is no field {_either(unknown)}" if unknown else "an expression needs the ntuple", unknown
 
     def _known_reason(self, key: str) -> str | None:
         """Return a specific reason why a field does not exist, or None."""

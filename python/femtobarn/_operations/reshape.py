@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn._files.entries import entry_slice
+from femtobarn._files.lumi_mask import LumiMask
 from femtobarn._operations.merge import Common, MergeReport, run, sizes
 from femtobarn._shared.compat import known_options
 from femtobarn.errors import UsageError
@@ -186,7 +187,7 @@ def reshape(
 def skim(
     source: Files,
     output: str | os.PathLike[str],
-    where: str,
+    where: str | LumiMask,
     *,
     fields: str | Iterable[str] | None = None,
     compression: Any = None,
@@ -210,7 +211,7 @@ def skim(
         The files to select from, as for `merge`.
     output : str or path
         The output file.
-    where : str
+    where : str or LumiMask
         The condition, in the syntax of C++ or Python: ``"nMuon >= 2 && Muon_pt[0] > 20"``, ``"any(Jet_pt > 30)"``. The
         guide on expressions lists operators and functions.
     fields : str or list of str, optional
@@ -250,9 +251,9 @@ def skim(
     >>> report.entries["Events"] < 12000
     True
     """
-    if not isinstance(where, str):
+    if not isinstance(where, (str, LumiMask)):
         raise UsageError(f'where must be a condition as a string, such as "nMuon >= 2", not {where!r}')
-    given: dict[str, Any] = {"where": where, "verify": verify}
+    given: dict[str, Any] = {"where": str(where), "verify": verify}
     write = sizes(cluster_size, page_size)
     common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
     return run("skimming", source, output, given, write, common)

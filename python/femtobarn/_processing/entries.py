@@ -19,6 +19,7 @@ from femtobarn._files.many import File, Line, Request
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import reopening
 from femtobarn._files.pickled import Place, Places, local_state, opened_files
+from femtobarn._files.queries import conditions
 from femtobarn._processing.compiled import CompiledCalls
 from femtobarn._processing.work import BATCH, PER_WORKER, Lazy, Piece, Sizes
 from femtobarn._shared.repr import plural
@@ -423,6 +424,7 @@ class FilesetWork(_EntriesWork):
 
         request = Request(
             (self._fields, None, None, None, None, grouping(self._library)),
+            conditions(None, None),
             (self._library, None, False),
             step_size,
             prefetch=loads and self._lazy is None,

@@ -45,9 +45,8 @@ _READ = frozenset(
     }
 )
 _REFUSED = {
-    "cut": "cut is not supported: read the fields that it needs and mask the arrays, as in "
-    "a = nt.arrays(['nMuon', 'Muon_pt']); a[a.nMuon >= 2]",
-    "aliases": "aliases are not supported: read the fields and compute with the arrays",
+    "cut": "array reads one field and takes no cut: use arrays",
+    "aliases": "array reads one field and takes no aliases: use arrays",
     "access_log": "access_log is not an argument: after reading with virtual=True, see the access_log of the ntuple",
 }
 _ONLY = {
@@ -112,11 +111,11 @@ def with_cache(
     return storage_options if cache is None else {**(storage_options or {}), "cache": os.fspath(cache)}
 
 
-def check_read_options(cut: object, options: Mapping[str, Any]) -> None:
+def check_read_options(options: Mapping[str, Any]) -> None:
     """Raise for options of reading that are not supported, or that neither femtobarn nor uproot has."""
     known = ["filter_name", "filter_typename", "filter_field", "filter_branch", "entry_start", "entry_stop"]
-    known += ["library", "how", "ak_add_doc", "virtual", "record", "threads"]
-    for name, value in {"cut": cut, **options}.items():
+    known += ["cut", "aliases", "library", "how", "ak_add_doc", "virtual", "record", "threads"]
+    for name, value in options.items():
         if name in _REFUSED:
             if value is not None:
                 raise UsageError(_REFUSED[name])

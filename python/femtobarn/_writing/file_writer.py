@@ -11,6 +11,7 @@ from femtobarn._shared.output import compression_settings
 from femtobarn._shared.steps import num_bytes, num_threads
 from femtobarn._writing.ntuple_writer import NTupleWriter
 from femtobarn._writing.spec import is_spec, to_fields
+from femtobarn._writing.to_histogram import is_histogram, to_histogram
 from femtobarn._writing.to_nodes import maps_of, to_batches
 from femtobarn._writing.writable_directory import WritableDirectory, parts_of
 from femtobarn.errors import FormatError, KeyNotFoundError, UsageError
@@ -281,11 +282,26 @@ class FileWriter:
                 )
 
     def __setitem__(self, name: str, data: Any) -> None:
-        """Write data as a complete ntuple with this name, which must not exist."""
+        """Write data as a complete ntuple with this name, or a histogram; the name must not exist.
+
+        Histograms are a `Histogram`, any object with the PlottableHistogram protocol of UHI, as of hist and
+        boost-histogram, or a tuple of counts and edges, as from ``numpy.histogram``.
+        """
+        if is_histogram(data):
+            self._write_histogram(name, data)
+            return
         batches = to_batches(data)
         ntuple = self.mkrntuple(name, batches)
         ntuple.extend(batches)
         ntuple.close()
+
+    def _write_histogram(self, name: str, data: Any) -> None:
+        parts = parts_of(name)
+        if not parts:
+            raise UsageError("a histogram needs a name")
+        self._check_directories(parts[:-1])
+        directory, own = "/".join(parts[:-1]), parts[-1]
+        self._core.histogram(directory, own, to_histogram(data, own), self._compression)
 
     def close(self) -> None:
         """Complete the ntuples and the file. Before that, the file or the additions are not visible.

@@ -15,6 +15,7 @@ from femtobarn._shared.steps import num_threads
 from femtobarn._writing.file_writer import FileWriter
 from femtobarn._writing.ntuple_writer import AttributeSetWriter, NTupleWriter
 from femtobarn._writing.spec import to_fields
+from femtobarn._writing.to_histogram import is_histogram, to_histogram
 from femtobarn._writing.to_nodes import maps_of, to_batches
 from femtobarn.errors import FileError, UsageError
 
@@ -158,22 +159,24 @@ def update(path: Path, *, compression: Any = None, threads: int | None = None) -
 def write(
     path: Path,
     data: Any,
-    name: str = "Events",
+    name: str | None = None,
     *,
     compression: Any = "zstd:5",
     storage_options: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> int:
-    """Write data as an ntuple in a new file.
+    """Write data as an ntuple, or a histogram, in a new file.
 
     Parameters
     ----------
     path : str or path
         The path of the file; an existing file is replaced.
     data : ak.Array, dict, table, reader of record batches, `NTuple`, or an iterator of any of these
-        The entries; see `NTupleWriter.extend`. Items of an iterator are written one after another.
+        The entries; see `NTupleWriter.extend`. Items of an iterator are written one after another. Or a histogram; see
+        `FileWriter`.
     name : str
-        Name of the ntuple; it may begin with directories, as "folder/Events".
+        Name of the ntuple, by default "Events"; it may begin with directories, as "folder/Events". Histograms need a
+        name.
     compression : str, int or None
         See `recreate`.
     storage_options : dict, optional
@@ -184,7 +187,7 @@ def write(
     Returns
     -------
     int
-        Number of entries.
+        Number of entries; of a histogram, those that were filled into it.
 
     Examples
     --------
@@ -196,12 +199,20 @@ def write(
     """
     threads = options.pop("threads", None)
     root_path(path)
+    if is_histogram(data):
+        if name is None or options:
+            raise UsageError(
+                "a histogram needs a name, fb.write(path, histogram, 'name'), and has no options of ntuples"
+            )
+        with recreate(path, compression=compression, threads=threads, storage_options=storage_options) as file:
+            file[name] = data
+        return round(to_histogram(data, name).entries())
     _check_apart(path, data)
     while True:
         skipped = data.skipped if isinstance(data, NTuple) else ()
         try:
             with recreate(path, compression=compression, threads=threads, storage_options=storage_options) as file:
-                return _write(file, data, name, options)
+                return _write(file, data, "Events" if name is None else name, options)
         except UsageError:
             # a branch turned out to be unreadable in later entries; no file has appeared yet
             if not isinstance(data, NTuple) or data.skipped == skipped:

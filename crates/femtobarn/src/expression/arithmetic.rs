@@ -3,7 +3,7 @@
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::column::{Bits, Data, Integers, Side, map2};
-use super::shape::Pair;
+use super::shape::{Pair, both};
 use super::tree::Binary;
 
 /// The result of an operator, and a mask of existing results.
@@ -209,6 +209,5 @@ pub(super) fn valid_of(
     n: usize,
     has: Option<BooleanBuffer>,
 ) -> Option<NullBuffer> {
-    let own = has.map(NullBuffer::new).filter(|it| it.null_count() > 0);
-    NullBuffer::union(pair.valid(n).as_ref(), own.as_ref())
+    both(pair.valid(n), has.map(NullBuffer::new))
 }

@@ -7,28 +7,28 @@ use arrow_array::{BooleanArray, LargeStringArray, RecordBatch};
 use arrow_buffer::BooleanBuffer;
 
 use super::Problem;
+use super::aliases::{Alias, Aliases};
 use super::arithmetic::{self, Fault, valid_of};
-use super::column::{Column, Data, Shape};
+use super::column::{Bits, Column, Data, Integers, Shape, Side};
 use super::compare;
 use super::excerpt::shortened;
 use super::index;
 use super::load::load;
 use super::shape::{Pair, align};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, Node, Unary};
+use crate::lumi_mask::LumiMask;
+
+/// The number of the entry in a row of the batch, for messages.
+pub(super) type EntryOf<'a> = &'a dyn Fn(usize) -> u64;
 
 /// Evaluates to one boolean per entry.
 pub(super) fn evaluate(
     tree: &Node,
     text: &str,
-    batch: &RecordBatch,
-    first_entry: u64,
+    aliases: &Aliases,
+    (batch, entry): (&RecordBatch, EntryOf<'_>),
 ) -> Result<BooleanArray, Problem> {
-    let mut evaluator = Evaluator {
-        text,
-        batch,
-        first_entry,
-        columns: HashMap::new(),
-    };
+    let mut evaluator = Evaluator::new(text, aliases, (batch, entry));
     let column = evaluator.value(tree)?;
     let refused = |what: String| Problem::new(&tree.span, what);
     let piece = evaluator.piece(tree);
@@ -59,16 +59,71 @@ pub(super) fn evaluate(
     Ok(BooleanArray::new(truths, None))
 }
 
+/// Evaluates to the numbers of all entries, one after another, without missing ones.
+pub(super) fn numbers(
+    tree: &Node,
+    text: &str,
+    aliases: &Aliases,
+    (batch, entry): (&RecordBatch, EntryOf<'_>),
+) -> Result<Vec<f64>, Problem> {
+    let mut evaluator = Evaluator::new(text, aliases, (batch, entry));
+    let column = evaluator.value(tree)?;
+    let Some(values) = column.data.as_floats() else {
+        let (piece, kind) = (evaluator.piece(tree), column.data.kind());
+        let what = format!("`{piece}` is {kind}, but numbers are needed");
+        return Err(Problem::new(&tree.span, what));
+    };
+    let is_constant = matches!(column.shape, Shape::Constant);
+    Ok(match column.valid {
+        _ if is_constant => {
+            let value = values.first().copied().unwrap_or_default();
+            vec![value; batch.num_rows()]
+        }
+        Some(valid) => {
+            let both = values.iter().zip(valid.iter());
+            both.filter(|(_, is_there)| *is_there)
+                .map(|(value, _)| *value)
+                .collect()
+        }
+        None => values.to_vec(),
+    })
+}
+
+/// Evaluates to the values of a batch.
+pub(super) fn values(
+    tree: &Node,
+    text: &str,
+    aliases: &Aliases,
+    (batch, entry): (&RecordBatch, EntryOf<'_>),
+) -> Result<Column, Problem> {
+    Evaluator::new(text, aliases, (batch, entry)).value(tree)
+}
+
 /// Evaluates nodes.
 pub(super) struct Evaluator<'a> {
     text: &'a str,
+    aliases: &'a Aliases,
     pub batch: &'a RecordBatch,
-    first_entry: u64,
-    /// Columns that were loaded already.
+    entry: EntryOf<'a>,
+    /// Columns that were loaded or computed already.
     columns: HashMap<String, Column>,
 }
 
 impl<'a> Evaluator<'a> {
+    fn new(
+        text: &'a str,
+        aliases: &'a Aliases,
+        (batch, entry): (&'a RecordBatch, EntryOf<'a>),
+    ) -> Self {
+        Self {
+            text,
+            aliases,
+            batch,
+            entry,
+            columns: HashMap::new(),
+        }
+    }
+
     /// The text of a node, for messages.
     pub fn piece(&self, node: &Node) -> Cow<'a, str> {
         shortened(self.text.get(node.span.clone()).unwrap_or_default())
@@ -89,6 +144,7 @@ impl<'a> Evaluator<'a> {
             } => self.within(value, list, *negated),
             Kind::Index(sides) => self.index(sides),
             Kind::Call(function, arguments) => self.call(*function, arguments, node),
+            Kind::Certified(mask, columns) => self.certified(mask, columns),
         }
     }
 
@@ -96,9 +152,64 @@ impl<'a> Evaluator<'a> {
         if let Some(column) = self.columns.get(name) {
             return Ok(column.clone());
         }
-        let column = load(self.batch, name).map_err(|what| Problem::new(&node.span, what))?;
+        let column = match self.aliases.get(name) {
+            Some(alias) => self.alias(name, alias),
+            None => load(self.batch, name),
+        };
+        let column = column.map_err(|what| Problem::new(&node.span, what))?;
         self.columns.insert(name.to_owned(), column.clone());
         Ok(column)
+    }
+
+    /// The values of an alias; the error is a message.
+    fn alias(&mut self, name: &str, alias: &'a Alias) -> Result<Column, String> {
+        let mut inner = Evaluator {
+            text: alias.text(),
+            columns: std::mem::take(&mut self.columns),
+            ..*self
+        };
+        let column = inner.value(alias.tree());
+        self.columns = inner.columns;
+        column.map_err(|problem| format!("alias {name:?}: {}", problem.message(alias.text())))
+    }
+
+    /// Whether luminosity blocks are certified.
+    fn certified(&mut self, mask: &LumiMask, columns: &[Node; 2]) -> Result<Column, Problem> {
+        let [run_node, block_node] = columns;
+        let (run, block) = (self.value(run_node)?, self.value(block_node)?);
+        let pair = self.aligned((&run, run_node), (&block, block_node))?;
+        let integers = |column: &Column, node: &Node| match column.data.as_integers() {
+            Some(Integers::Narrow(values)) => Ok(values),
+            Some(Integers::Wide(_)) | None => {
+                let what = format!("`{}` must be integers of 64 bits", self.piece(node));
+                Err(Problem::new(&node.span, what))
+            }
+        };
+        let (runs, blocks) = (integers(&pair.a, run_node)?, integers(&pair.b, block_node)?);
+        let (runs, blocks) = (pair.a.shape.side(&runs), pair.b.shape.side(&blocks));
+        let mut certified = mask.lookup();
+        let Bits(truths) = match (runs, blocks) {
+            (Side::One(run), Side::One(block)) => [certified(run, block)].into_iter().collect(),
+            (Side::One(run), Side::Many(blocks)) => {
+                blocks.iter().map(|&block| certified(run, block)).collect()
+            }
+            (Side::Many(runs), Side::One(block)) => {
+                runs.iter().map(|&run| certified(run, block)).collect()
+            }
+            (Side::Many(runs), Side::Many(blocks)) => {
+                let each = runs.iter().zip(blocks);
+                each.map(|(&run, &block)| certified(run, block)).collect()
+            }
+        };
+        let truths = match pair.valid(truths.len()) {
+            Some(valid) => &truths & valid.inner(),
+            None => truths,
+        };
+        Ok(Column {
+            data: Data::Bool(truths),
+            valid: None,
+            shape: pair.shape,
+        })
     }
 
     /// Brings two values into one shape.
@@ -109,7 +220,7 @@ impl<'a> Evaluator<'a> {
     ) -> Result<Pair<'c>, Problem> {
         align(a, b).map_err(|mismatch| {
             let [left, right] = mismatch.lengths;
-            let entry = self.first_entry.saturating_add(mismatch.entry as u64);
+            let entry = (self.entry)(mismatch.entry);
             Problem::new(
                 &a_node.span,
                 format!(

@@ -4,6 +4,9 @@ use femtobarn_io::did_you_mean;
 
 use super::excerpt::shortened;
 
+/// The name of the function that opens a golden JSON file.
+pub(super) const LUMI_MASK: &str = "lumi_mask";
+
 /// The kind of a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Function {
@@ -109,6 +112,7 @@ impl Function {
         let found = FUNCTIONS.iter().find(|(known, _)| *known == plain);
         found.map(|(_, function)| *function).ok_or_else(|| {
             let names = FUNCTIONS.iter().map(|(known, _)| *known);
+            let names = names.chain([LUMI_MASK]);
             let hint = did_you_mean(&plain, names);
             format!("unknown function {}{hint}", shortened(name))
         })

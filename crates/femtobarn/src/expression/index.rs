@@ -1,6 +1,6 @@
 //! Brackets: one element of each list, or the elements that fulfil a condition.
 
-use arrow_buffer::{BooleanBuffer, OffsetBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 
 use super::column::{Column, Data, Shape};
 use super::load::bounds;
@@ -35,7 +35,8 @@ pub(super) fn element(list: &Column, offsets: &OffsetBuffer<i64>, places: &Colum
     let (data, valid) = list.gather(&places);
     Column {
         data,
-        valid,
+        // also if no list is too short
+        valid: valid.or_else(|| Some(NullBuffer::new_valid(places.len()))),
         shape: Shape::Levels(Vec::new()),
     }
 }

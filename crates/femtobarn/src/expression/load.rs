@@ -16,25 +16,31 @@ use super::excerpt::shortened;
 /// Loads a column, or a member of one; the error is a message.
 pub(super) fn load(batch: &RecordBatch, name: &str) -> Result<Column, String> {
     // column names may contain dots: the longest matching name is used
+    let schema = batch.schema_ref();
     let cuts = name.rmatch_indices('.').map(|(at, _)| at);
     let found = std::iter::once(name.len()).chain(cuts).find_map(|cut| {
-        let column = batch.column_by_name(name.get(..cut)?)?;
+        let (at, field) = schema.column_with_name(name.get(..cut)?)?;
         let members = name.get(cut + 1..).unwrap_or_default();
-        Some((column, members))
+        Some((batch.columns().get(at)?, field, members))
     });
-    let Some((column, members)) = found else {
-        let schema = batch.schema_ref();
+    let Some((column, field, members)) = found else {
         let names = schema.fields().iter().map(|field| field.name().as_str());
         let hint = did_you_mean(name, names);
         return Err(format!("unknown column {:?}{hint}", shortened(name)));
     };
     let mut members: Vec<&str> = members.split('.').filter(|it| !it.is_empty()).collect();
     members.reverse();
-    unnest(column.clone(), members, &shortened(name))
+    let place = (column.clone(), field.is_nullable());
+    unnest(place, members, &shortened(name))
 }
 
-/// Descends through lists and records to the values.
-fn unnest(mut array: ArrayRef, mut members: Vec<&str>, name: &str) -> Result<Column, String> {
+/// Descends through lists and records to the values. Whether they have a mask depends on their type alone: columns of two
+/// batches have the same form.
+fn unnest(
+    (mut array, mut nullable): (ArrayRef, bool),
+    mut members: Vec<&str>,
+    name: &str,
+) -> Result<Column, String> {
     let mut levels = Vec::new();
     let mut above: Option<NullBuffer> = None;
     loop {
@@ -42,6 +48,7 @@ fn unnest(mut array: ArrayRef, mut members: Vec<&str>, name: &str) -> Result<Col
         if let Some((offsets, items)) = list(&array) {
             let (offsets, items) = dense(offsets, items, valid.as_ref())?;
             levels.push(offsets);
+            nullable = has_nullable_items(&array);
             (array, above) = (items, None);
         } else if let Some(member) = members.pop() {
             let Some(record) = array.as_struct_opt() else {
@@ -49,12 +56,16 @@ fn unnest(mut array: ArrayRef, mut members: Vec<&str>, name: &str) -> Result<Col
                     "{name}: {member:?} is a member of something that is not a record"
                 ));
             };
-            array = member_of(record, member, name)?;
+            let at = member_of(record, member, name)?;
+            nullable |= record.fields().get(at).is_some_and(|it| it.is_nullable());
+            array = record.column(at).clone();
             above = valid;
         } else {
+            let data = values(&array, valid.as_ref(), name)?;
+            let all = || nullable.then(|| NullBuffer::new_valid(array.len()));
             return Ok(Column {
-                data: values(&array, valid.as_ref(), name)?,
-                valid: valid.filter(|valid| valid.null_count() > 0),
+                data,
+                valid: valid.or_else(all),
                 shape: Shape::Levels(levels),
             });
         }
@@ -110,7 +121,18 @@ pub(super) fn bounds(offsets: &OffsetBuffer<i64>) -> impl Iterator<Item = (i64, 
     offsets.iter().zip(ends).map(|(&start, &end)| (start, end))
 }
 
-fn member_of(record: &StructArray, member: &str, name: &str) -> Result<ArrayRef, String> {
+/// Whether the items of a list may be missing.
+fn has_nullable_items(list: &ArrayRef) -> bool {
+    match list.data_type() {
+        DataType::LargeList(item) | DataType::FixedSizeList(item, _) => item.is_nullable(),
+        _ => false,
+    }
+}
+
+/// The number of a member.
+fn member_of(record: &StructArray, member: &str, name: &str) -> Result<usize, String> {
+    let names = record.column_names();
+    let numbered = |name: &str| names.iter().position(|own| *own == name);
     // members of tuples are `0` in paths and `_0` in Arrow; members of pairs are `first` and `second`
     // in C++
     let in_pair = || {
@@ -120,20 +142,16 @@ fn member_of(record: &StructArray, member: &str, name: &str) -> Result<ArrayRef,
             "second" => ("_1", "1"),
             _ => return None,
         };
-        let mut names = record.column_names().into_iter();
-        let is_pair = names.all(|name| matches!(name, "_0" | "_1" | "0" | "1"));
-        let found = record.column_by_name(place);
-        found
-            .or_else(|| record.column_by_name(alone))
-            .filter(|_| is_pair)
+        let is_pair = (names.iter()).all(|name| matches!(*name, "_0" | "_1" | "0" | "1"));
+        let found = numbered(place).or_else(|| numbered(alone));
+        found.filter(|_| is_pair)
     };
-    let found = record
-        .column_by_name(member)
-        .or_else(|| record.column_by_name(&format!("_{member}")))
-        .or_else(|| record.column_by_name(member.strip_prefix('_')?))
+    let found = numbered(member)
+        .or_else(|| numbered(&format!("_{member}")))
+        .or_else(|| numbered(member.strip_prefix('_')?))
         .or_else(in_pair);
-    found.cloned().ok_or_else(|| {
-        let hint = did_you_mean(member, record.column_names());
+    found.ok_or_else(|| {
+        let hint = did_you_mean(member, names.iter().copied());
         format!("{name}: unknown member {member:?}{hint}")
     })
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Problem;
-use super::function::Function;
+use super::function::{Function, LUMI_MASK};
 use super::lex::Token;
 use super::parse::{OR, Parser};
 use super::tree::{Constant, Kind, Node};
@@ -116,6 +116,9 @@ impl Parser<'_> {
             }
             return self.node(Kind::Column(name), span);
         }
+        if is_lumi_mask(&name) {
+            return self.certified(&span);
+        }
         let function = Function::named(&name);
         if let (Err(_), Some((column, method))) = (&function, name.rsplit_once('.')) {
             let column_at = span.start..span.start + column.len();
@@ -137,6 +140,37 @@ impl Parser<'_> {
         count.map_err(|what| Problem::new(&whole, format!("{name}: {what}")))?;
         self.node(Kind::Call(function, arguments), whole)
     }
+}
+
+impl Parser<'_> {
+    /// Parses `lumi_mask("golden.json")`, with the columns of the run and the block if they have other names.
+    fn certified(&mut self, name_at: &Range<usize>) -> Result<Node, Problem> {
+        self.expect("(")?;
+        let file_at = self.span();
+        let Token::Text(file) = self.peek().clone() else {
+            return Err(self.expected("the path of a golden JSON file in quotes"));
+        };
+        self.at += 1;
+        let column = |parser: &mut Self, name: &str, is_given: bool| match is_given {
+            true => {
+                parser.expect(",")?;
+                parser.expression(OR)
+            }
+            false => parser.node(Kind::Column(name.to_owned()), name_at.clone()),
+        };
+        let is_given = self.is(",");
+        let run = column(self, "run", is_given)?;
+        let block = column(self, "luminosityBlock", is_given)?;
+        self.expect(")")?;
+        let mask = (self.masks)(&file).map_err(|what| Problem::new(&file_at, what))?;
+        let columns = Box::new([run, block]);
+        self.node(Kind::Certified(mask, columns), name_at.start..self.end())
+    }
+}
+
+fn is_lumi_mask(name: &str) -> bool {
+    let plain = name.strip_prefix("fb.").unwrap_or(name);
+    plain.eq_ignore_ascii_case(LUMI_MASK)
 }
 
 /// Converts a column, or an element of one, to its member.

@@ -9,11 +9,13 @@ use super::Problem;
 use super::excerpt::shortened;
 use super::lex::{Token, tokens};
 use super::tree::{Binary, Comparison, Constant, Junction, Kind, MAX_DEPTH, Node, Unary};
+use crate::lumi_mask::OpenMask;
 
-/// Parses an expression.
-pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+/// Parses an expression; `masks` opens the files that it names.
+pub(super) fn parse(text: &str, masks: OpenMask<'_>) -> Result<Node, Problem> {
     let mut parser = Parser {
         text,
+        masks,
         tokens: tokens(text)?,
         at: 0,
         nested: 0,
@@ -49,6 +51,7 @@ enum Infix {
 /// Consumes tokens one by one.
 pub(super) struct Parser<'a> {
     text: &'a str,
+    pub masks: OpenMask<'a>,
     tokens: Vec<(Token, Range<usize>)>,
     pub at: usize,
     nested: usize,
@@ -218,12 +221,20 @@ impl Parser<'_> {
         self.node(Kind::Junction(junction, nodes), start..self.end())
     }
 
-    /// Refuses `a > 1 & b < 2`, which is `a > (1 & b) < 2` in Python.
+    /// Refuses `a > 1 & b < 2`, which is `a > (1 & b) < 2` in Python. `a > 1 & any(b)` has only one meaning, as a number
+    /// and a condition cannot be combined.
     fn refuse_open_comparison(
         &self,
         operator: &Range<usize>,
         sides: [&Node; 2],
     ) -> Result<(), Problem> {
+        let [left, right] = sides;
+        let (last, first) = (left.last_operand(), right.first_operand());
+        let has_value = last.is_none_or(Node::is_value) && first.is_condition()
+            || last.is_some_and(Node::is_condition) && first.is_value();
+        if has_value {
+            return Ok(());
+        }
         let is_open = |node: &&Node| {
             !node.closed && matches!(node.kind, Kind::Chain(..) | Kind::Within { .. })
         };

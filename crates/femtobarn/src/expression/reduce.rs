@@ -89,7 +89,7 @@ fn outer(column: &Column, data: Data, has: Option<BooleanBuffer>) -> Column {
     let levels = column.levels().split_last().map_or(&[][..], |it| it.1);
     Column {
         data,
-        valid: has.map(NullBuffer::new).filter(|it| it.null_count() > 0),
+        valid: has.map(NullBuffer::new),
         shape: Shape::Levels(levels.to_vec()),
     }
 }

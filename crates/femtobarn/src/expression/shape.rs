@@ -48,10 +48,21 @@ impl Pair<'_> {
     pub fn valid(&self, n: usize) -> Option<NullBuffer> {
         let valid = |column: &Column| match (&column.valid, &column.shape) {
             // a constant that is missing is missing everywhere
-            (Some(_), Shape::Constant) => Some(NullBuffer::new_null(n)),
+            (Some(valid), Shape::Constant) if valid.null_count() > 0 => {
+                Some(NullBuffer::new_null(n))
+            }
+            (Some(_), Shape::Constant) => Some(NullBuffer::new_valid(n)),
             (valid, _) => valid.clone(),
         };
-        NullBuffer::union(valid(&self.a).as_ref(), valid(&self.b).as_ref())
+        both(valid(&self.a), valid(&self.b))
+    }
+}
+
+/// The mask of values that exist in both; none only if both have none, whatever the values are.
+pub(super) fn both(a: Option<NullBuffer>, b: Option<NullBuffer>) -> Option<NullBuffer> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(NullBuffer::new(a.inner() & b.inner())),
+        (a, b) => a.or(b),
     }
 }
 

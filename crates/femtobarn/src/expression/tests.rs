@@ -9,8 +9,8 @@ use arrow_array::{
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
-use super::Expression;
 use super::tree::{Junction, Kind};
+use super::{Aliases, Expression, open_mask};
 
 fn floats(lists: &[&[f32]]) -> LargeListArray {
     let lists = lists.iter().map(|it| Some(it.iter().map(|&x| Some(x))));
@@ -557,4 +557,112 @@ fn batches_without_entries_have_no_truths() {
             .unwrap();
         assert_eq!(found.len(), 0, "{text}");
     }
+}
+
+#[test]
+fn a_comparison_beside_a_bit_operator_needs_no_parentheses_if_only_one_reading_makes_sense() {
+    assert_all(&[
+        ("n >= 2 & any(pt > 40)", [0, 0, 1]),
+        (
+            "n > 0 & has(opt) & any(pt > 40) | n == 0 & !flag",
+            [0, 1, 1],
+        ),
+    ]);
+    assert_errors(&[
+        ("n > 1 & flag", "put parentheses around `n > 1`"),
+        ("any(pt > 1) & n > 1", "put parentheses around `n > 1`"),
+        ("n >= n & any(pt > 1)", "put parentheses around `n >= n`"),
+    ]);
+}
+
+fn aliases(given: &[(&str, &str)]) -> Result<Arc<Aliases>, String> {
+    let parsed = Aliases::parse(given.iter().copied(), &open_mask);
+    parsed.map(Arc::new).map_err(|error| error.to_string())
+}
+
+#[test]
+fn aliases_are_evaluated_in_conditions_and_in_each_other() {
+    let known = aliases(&[
+        ("many", "twice > 2"),
+        ("twice", "2 * n"),
+        ("same", "odd"),
+        ("odd", "`odd name`"),
+        ("n2", "n"),
+    ]);
+    let known = known.unwrap();
+    let parse = |text: &str| Expression::parse_with(text, &known, &open_mask).unwrap();
+    let found = parse("many && same > 0");
+    assert_eq!(found.columns(), ["n", "odd name"]);
+    let expected = truths("2 * n > 2 && `odd name` > 0").unwrap();
+    let found: Vec<bool> = found
+        .evaluate(&batch(), 0)
+        .unwrap()
+        .values()
+        .iter()
+        .collect();
+    assert_eq!(found, expected);
+    assert_eq!(parse("same").column(), Some("odd name"));
+    assert_eq!(
+        (parse("twice").column(), parse("n").column()),
+        (None, Some("n"))
+    );
+}
+
+#[test]
+fn errors_in_aliases_name_the_alias() {
+    let cycle = aliases(&[("a", "b + 1"), ("b", "c"), ("c", "a")]).unwrap_err();
+    assert!(cycle.contains(r#""a" → "b" → "c" → "a""#), "{cycle}");
+    let own = aliases(&[("n", "n * 2")]).unwrap_err();
+    assert!(own.contains(r#""n" → "n""#), "{own}");
+    let wrong = aliases(&[("x", "1 +")]).unwrap_err();
+    assert!(wrong.contains("alias \"x\": expression \"1 +\""), "{wrong}");
+    let known = aliases(&[("x", "unknown_column * 2")]).unwrap();
+    let found = Expression::parse_with("x > 2", &known, &open_mask).unwrap();
+    let error = found.evaluate(&batch(), 0).unwrap_err().to_string();
+    assert!(
+        error.contains("alias \"x\"") && error.contains("unknown_column"),
+        "{error}"
+    );
+}
+
+#[test]
+fn aliases_cannot_be_nested_without_limit() {
+    let names: Vec<String> = (0..200).map(|n| format!("a{n}")).collect();
+    let texts: Vec<String> = (0..200).map(|n| format!("a{} + 1", n + 1)).collect();
+    let chain: Vec<(&str, &str)> = names
+        .iter()
+        .zip(&texts)
+        .map(|(n, t)| (&**n, &**t))
+        .collect();
+    assert!(
+        aliases(&chain)
+            .unwrap_err()
+            .contains("more than 100 levels")
+    );
+    assert!(aliases(&chain[140..]).is_err());
+    assert!(aliases(&chain[170..]).is_ok());
+}
+
+#[test]
+fn golden_json_is_a_condition() {
+    assert_all(&[
+        (r#"lumi_mask('{"1": [[0, 5]]}', 1, n)"#, [1, 1, 1]),
+        (
+            r#"lumi_mask('{"0": [[1, 1]], "2": [[2, 2]]}', n, n)"#,
+            [1, 0, 1],
+        ),
+        (r#"not lumi_mask('{"7": [[1, 1]]}', n, n)"#, [1, 1, 1]),
+    ]);
+    assert_errors(&[
+        (
+            "lumi_mask(n)",
+            "expected the path of a golden JSON file in quotes",
+        ),
+        ("lumi_mask('{\"x\": []}')", "not a golden JSON"),
+        ("lumi_mask('/none/golden.json', n, n)", "/none/golden.json"),
+        ("lumi_mask('{}', n)", "expected `,`"),
+        ("lumi_mask('{}', met, n)", "`met` must be integers"),
+        ("lumi_mask('{}')", "luminosityBlock"),
+    ]);
+    assert!(Expression::parse_alone("lumi_mask('/etc/passwd')").is_err());
 }

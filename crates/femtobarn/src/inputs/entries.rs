@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::read::{ReadOptions, Reader};
 
 use crate::expression::Expression;
@@ -73,10 +74,7 @@ impl<'e> Chooser<'e> {
             }
             Entries::Where(expression) => {
                 let ntuple = Box::new(NTuple::of(vec![reader.clone()]));
-                let columns = expression.columns().iter();
-                let columns: Vec<String> = columns.map(|it| numbered(it, reader)).collect();
-                let selection = ntuple.select(Some(&columns))?;
-                let selection = Box::new(selection);
+                let selection = Box::new(columns_of(expression, &ntuple)?);
                 expression.check(Arc::new(selection.arrow_schema()))?;
                 Ok(Some(Self::Where {
                     expression,
@@ -110,18 +108,46 @@ impl<'e> Chooser<'e> {
                     ..ReadOptions::default()
                 };
                 let arrays = ntuple.read(selection, range.clone(), &options)?;
-                let batch = ntuple.to_arrow(&arrays)?;
-                let chosen = expression.evaluate(&batch, range.start)?;
-                let runs = chosen.values().set_slices();
-                let entry = |at: usize| range.start + at as u64;
-                Ok(runs.map(|(start, end)| entry(start)..entry(end)).collect())
+                fulfilling(expression, ntuple, &arrays, range.start)
             }
         }
     }
 }
 
+/// The columns of an expression.
+pub(crate) fn columns_of(
+    expression: &Expression,
+    ntuple: &NTuple,
+) -> Result<Selection, RNTupleError> {
+    ntuple.select(Some(&paths_of(expression, ntuple)))
+}
+
+/// The paths of the columns of an expression.
+pub(crate) fn paths_of(expression: &Expression, ntuple: &NTuple) -> Vec<String> {
+    let columns = expression.columns().iter();
+    let paths = columns.map(|column| match ntuple.readers().first() {
+        Some(reader) => numbered(column, reader),
+        None => column.clone(),
+    });
+    paths.collect()
+}
+
+/// The entries that fulfil an expression, of which these are the columns from the entry `first` on.
+pub(crate) fn fulfilling(
+    expression: &Expression,
+    ntuple: &NTuple,
+    arrays: &Arrays,
+    first: u64,
+) -> Result<Vec<Range<u64>>, RNTupleError> {
+    let batch = ntuple.to_arrow(arrays)?;
+    let chosen = expression.evaluate(&batch, first)?;
+    let runs = chosen.values().set_slices();
+    let entry = |at: usize| first + at as u64;
+    Ok(runs.map(|(start, end)| entry(start)..entry(end)).collect())
+}
+
 /// The path of a column with numbers for members of pairs, which are `first` and `second` in C++ and in trees.
-fn numbered(column: &str, reader: &Reader) -> String {
+pub(crate) fn numbered(column: &str, reader: &Reader) -> String {
     let is_known = |path: &str| reader.find_field(path).is_some();
     if is_known(column) {
         return column.to_owned();

@@ -18,6 +18,8 @@ use crate::ntuple::NTuple;
 pub(super) struct Keys {
     place: String,
     names: Vec<String>,
+    /// Whether a field has unsigned integers of 64 bits.
+    wide: Vec<bool>,
     /// The keys of all entries, concatenated.
     values: Vec<i128>,
 }
@@ -35,6 +37,20 @@ impl Keys {
 
     fn n_entries(&self) -> u64 {
         (self.values.len() / self.names.len().max(1)) as u64
+    }
+
+    /// The entries, sorted by their keys; equal keys in the order of the entries.
+    fn sorted(&self) -> Vec<u64> {
+        let mut order: Vec<u64> = (0..self.n_entries()).collect();
+        order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)).then(a.cmp(&b)));
+        order
+    }
+
+    /// The first entry with a key.
+    fn find(&self, order: &[u64], key: &[i128]) -> Option<u64> {
+        let at = order.partition_point(|&entry| self.key(entry) < key);
+        let entry = order.get(at).copied()?;
+        (self.key(entry) == key).then_some(entry)
     }
 
     /// A key for messages.
@@ -58,6 +74,15 @@ pub(super) fn keys_of(
     tick: Tick<'_>,
 ) -> Result<Keys, RNTupleError> {
     let ntuple = NTuple::of(vec![reader.clone()]);
+    keys_of_all(&ntuple, on, threads, Some(tick))
+}
+
+fn keys_of_all(
+    ntuple: &NTuple,
+    on: &[String],
+    threads: usize,
+    tick: Option<Tick<'_>>,
+) -> Result<Keys, RNTupleError> {
     let selection = ntuple.select(Some(on)).map_err(|error| match error {
         RNTupleError::NoSuchField {
             url,
@@ -76,20 +101,25 @@ pub(super) fn keys_of(
     })?;
     let options = ReadOptions {
         threads,
-        tick: Some(tick),
+        tick,
         ..ReadOptions::default()
     };
     let arrays = ntuple.read(&selection, 0..ntuple.n_entries(), &options)?;
     let batch = ntuple.to_arrow(&arrays)?;
+    let place = ntuple.readers().first();
+    let place = place.map_or_else(String::new, |reader| {
+        format!("{}:{}", reader.url(), reader.path())
+    });
     let mut columns = Vec::with_capacity(on.len());
+    let mut wide = Vec::with_capacity(on.len());
     for name in on {
-        let column = batch.column_by_name(name).and_then(integers);
-        columns.push(column.ok_or_else(|| RNTupleError::Usage {
-            what: format!(
-                "{name:?} of {}:{} cannot be a key: it does not hold one integer per entry",
-                reader.url(),
-                reader.path()
-            ),
+        let column = batch.column_by_name(name);
+        wide.push(column.is_some_and(|column| *column.data_type() == DataType::UInt64));
+        columns.push(column.and_then(integers).ok_or_else(|| {
+            let what = format!(
+                "{name:?} of {place} cannot be a key: it does not hold one integer per entry"
+            );
+            RNTupleError::Usage { what }
         })?);
     }
     let mut values = Vec::with_capacity(batch.num_rows().saturating_mul(on.len()));
@@ -97,8 +127,9 @@ pub(super) fn keys_of(
         values.extend(columns.iter().filter_map(|column| column.get(entry)));
     }
     Ok(Keys {
-        place: format!("{}:{}", reader.url(), reader.path()),
+        place,
         names: on.to_vec(),
+        wide,
         values,
     })
 }
@@ -139,8 +170,7 @@ pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>
             return Ok((0..wanted.n_entries()).map(Some).collect());
         }
     }
-    let mut order: Vec<u64> = (0..others.n_entries()).collect();
-    order.sort_unstable_by(|&a, &b| others.key(a).cmp(others.key(b)));
+    let order = others.sorted();
     let equal = |pair: &&[u64]| matches!(pair, [a, b] if others.key(*a) == others.key(*b));
     if let Some(&[a, b]) = order.windows(2).find(equal) {
         let what = format!(
@@ -152,12 +182,44 @@ pub(super) fn match_keys(wanted: &Keys, others: &Keys) -> Result<Vec<Option<u64>
         );
         return Err(RNTupleError::Usage { what });
     }
-    let find = |entry: u64| {
-        let key = wanted.key(entry);
-        let found = order.binary_search_by(|&other| others.key(other).cmp(key));
-        found.ok().and_then(|at| order.get(at).copied())
-    };
+    let find = |entry| others.find(&order, wanted.key(entry));
     Ok((0..wanted.n_entries()).map(find).collect())
+}
+
+/// Finds entries by the values of integer fields, such as run, luminosity block and event. Takes 8 bytes per entry, and
+/// 16 more per field.
+pub struct EntryIndex {
+    keys: Keys,
+    order: Vec<u64>,
+}
+
+impl EntryIndex {
+    /// Reads the fields of all entries, and sorts them.
+    ///
+    /// # Errors
+    /// If a field does not exist or is not an integer per entry, and errors of reading.
+    pub fn new(ntuple: &NTuple, on: &[String], threads: usize) -> Result<Self, RNTupleError> {
+        let keys = keys_of_all(ntuple, on, threads, None)?;
+        let order = keys.sorted();
+        Ok(Self { keys, order })
+    }
+
+    /// Number of fields.
+    pub fn n_fields(&self) -> usize {
+        self.keys.names.len()
+    }
+
+    /// The first entry with these values of the fields. Values of unsigned fields of 64 bits have the same bits.
+    pub fn find(&self, values: &[i64]) -> Option<u64> {
+        let each = values.iter().zip(&self.keys.wide);
+        let key: Vec<i128> = each
+            .map(|(&value, &wide)| match wide {
+                true => value.cast_unsigned().into(),
+                false => value.into(),
+            })
+            .collect();
+        self.keys.find(&self.order, &key)
+    }
 }
 
 /// Entries of the first ntuple, and the matching entries of the others.
@@ -228,6 +290,7 @@ mod tests {
         Keys {
             place: "f.root:t".to_owned(),
             names: vec!["run".to_owned(), "event".to_owned()],
+            wide: vec![false; 2],
             values: values.concat(),
         }
     }

@@ -15,8 +15,9 @@ use femtobarn_rntuple::RNTupleError;
 
 pub use entries::Entries;
 pub use joined::{JoinOptions, Unmatched};
+pub use keys::EntryIndex;
 
-pub(crate) use entries::{Chooser, joined};
+pub(crate) use entries::{Chooser, columns_of, fulfilling, joined, numbered, paths_of};
 pub(crate) use joined::{check_joined, chosen, matched, open_joined};
 pub(crate) use names::{Chosen, counted, no_field};
 pub(crate) use opened::{ConvertedTrees, Opened, wanted};

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use femtobarn_histogram::{Histogram, HistogramError, is_histogram};
+use femtobarn_histogram::{Histogram, is_histogram};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::spec::PageAddress;
 use femtobarn_rootfile::{FileWriter, Key};
 
+use crate::histograms;
 use crate::inputs::Opened;
 
 /// The histograms of all files that were added so far, in the order in which they were met.
@@ -55,28 +55,19 @@ impl Sums {
         input.describe_in(output)?;
         let object = input.file.read_object(key)?;
         let class = &key.class_name;
-        let found = Histogram::parse(class, &object, key.key_len, &infos);
+        let found = histograms::parse(url, (path, key), &object, &infos);
         let histogram = found.map_err(|error| match error {
-            HistogramError::Unsupported { .. } | HistogramError::Differ { .. } => {
-                refused(format!("cannot read the {class} {path:?} of {url}"), &error)
-            }
-            source => RNTupleError::Object {
-                url: url.to_owned(),
-                ntuple: path.to_owned(),
-                structure: class.clone(),
-                at: PageAddress::File(key.seek_key),
-                source: Box::new(source),
-            },
+            RNTupleError::Usage { what } => refused(&what),
+            damage => damage,
         })?;
         let at = self.by_path.get(path).copied();
         if let Some(sum) = at.and_then(|at| self.sums.get_mut(at)) {
             let first = &sum.first;
             let added = sum.histogram.add(&histogram);
             return added.map_err(|error| {
-                let what = format!(
-                    "cannot add the {class} {path:?} of {url} to the first one, of {first}"
-                );
-                refused(what, &error)
+                refused(&format!(
+                    "cannot add the {class} {path:?} of {url} to the first one, of {first}: {error}"
+                ))
             });
         }
         self.by_path.insert(path.to_owned(), self.sums.len());
@@ -99,7 +90,7 @@ impl Sums {
             let key_len = file.next_key_len(directory, names, false)?;
             let object = sum.histogram.object(key_len).map_err(|error| {
                 let what = format!("the {} {:?} of {}", sum.class, sum.path, sum.first);
-                refused(format!("cannot write {what} to {}", file.url()), &error)
+                refused(&format!("cannot write {what} to {}: {error}", file.url()))
             })?;
             file.replace_object(directory, names, &object, settings)?;
         }
@@ -107,10 +98,8 @@ impl Sums {
     }
 }
 
-fn refused(what: String, error: &HistogramError) -> RNTupleError {
+fn refused(why: &str) -> RNTupleError {
     RNTupleError::Usage {
-        what: format!(
-            "{what}: {error} (to leave out histograms, name the ntuple, e.g. file.root:Events)"
-        ),
+        what: format!("{why} (to leave out histograms, name the ntuple, e.g. file.root:Events)"),
     }
 }

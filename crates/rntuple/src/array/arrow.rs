@@ -36,9 +36,12 @@ fn memory(error: RNTupleError) -> ArrowError {
     ArrowError::MemoryError(error.to_string())
 }
 
-/// The Arrow schema of a read.
-pub fn arrow_schema(columns: &[(String, Node)], slots: &Slots) -> Schema {
-    let kinds = |id: usize| slots.get(id).map(|slot| slot.kind);
+/// The Arrow schema of a read; with `byte_booleans`, of its result [`Arrays::with_byte_booleans`].
+pub fn arrow_schema(columns: &[(String, Node)], slots: &Slots, byte_booleans: bool) -> Schema {
+    let kinds = |id: usize| match slots.get(id).map(|slot| slot.kind) {
+        Some(SlotKind::Leaf(DType::Bool)) if byte_booleans => Some(SlotKind::Leaf(DType::UInt8)),
+        kind => kind,
+    };
     let fields: Vec<FieldRef> = columns
         .iter()
         .map(|(name, node)| Arc::new(field(name, node, &kinds)))

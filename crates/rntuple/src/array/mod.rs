@@ -1,12 +1,14 @@
 //! The result of a read: a tree over shared buffers.
 
 mod arrow;
+mod choose;
 
 use bytes::Bytes;
 
 pub use arrow_schema::Schema as ArrowSchema;
 
 pub use self::arrow::{ArrayError, arrow_schema};
+pub use self::choose::{choose, joined};
 use crate::RNTupleError;
 use crate::read::filled;
 use crate::schema::{DType, Node, SlotId};
@@ -87,7 +89,8 @@ pub struct Arrays {
 }
 
 impl Arrays {
-    pub(crate) fn new(n_entries: u64, columns: Vec<(String, Node)>, slots: Vec<SlotData>) -> Self {
+    /// Columns of `n_entries` entries over the data of slots, which the nodes of the columns name by their indexes.
+    pub fn new(n_entries: u64, columns: Vec<(String, Node)>, slots: Vec<SlotData>) -> Self {
         Self {
             n_entries,
             columns,
@@ -95,11 +98,62 @@ impl Arrays {
         }
     }
 
+    /// Several reads of the same columns, one after another.
+    ///
+    /// # Errors
+    /// If the memory does not suffice.
+    pub fn joined(reads: Vec<Self>) -> Result<Self, RNTupleError> {
+        let Some(first) = reads.first() else {
+            return Ok(Self::new(0, Vec::new(), Vec::new()));
+        };
+        let (columns, n_slots) = (first.columns.clone(), first.slots.len());
+        let n_entries = reads.iter().map(|read| read.n_entries).sum();
+        let slots = reads
+            .into_iter()
+            .map(|read| read.slots.into_iter().map(Some).collect());
+        let slots = joined(n_slots, slots.collect())?;
+        Ok(Self::new(
+            n_entries,
+            columns,
+            slots.into_iter().flatten().collect(),
+        ))
+    }
+
+    /// The data of all slots.
+    pub fn into_slots(self) -> Vec<SlotData> {
+        self.slots
+    }
+
+    /// Adds data of a slot, for a column that will be inserted.
+    pub fn add_slot(&mut self, data: SlotData) -> SlotId {
+        self.slots.push(data);
+        self.slots.len() - 1
+    }
+
+    /// Inserts a column before the column with this index; at the end if there is none.
+    pub fn insert_column(&mut self, at: usize, name: &str, node: Node) {
+        let at = at.min(self.columns.len());
+        self.columns.insert(at, (name.to_owned(), node));
+    }
+
     /// Gives strings as bytes, which need not be UTF-8.
     #[must_use]
     pub fn with_texts_as_bytes(mut self) -> Self {
         let nodes = self.columns.iter_mut();
         nodes.for_each(|(_, node)| node.texts_as_bytes());
+        self
+    }
+
+    /// Gives booleans as the bytes 0 and 1, which share the buffers of the result.
+    #[must_use]
+    pub fn with_byte_booleans(mut self) -> Self {
+        for slot in &mut self.slots {
+            if let SlotData::Leaf { dtype, .. } = slot
+                && *dtype == DType::Bool
+            {
+                *dtype = DType::UInt8;
+            }
+        }
         self
     }
 

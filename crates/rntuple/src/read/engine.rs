@@ -37,6 +37,25 @@ pub fn read(
     Ok(Arrays::new(n_entries, schema.columns.clone(), slots))
 }
 
+/// Reads only the wanted slots, and the slots that these depend on. The others get no data.
+pub fn read_slots(
+    schema: &ReadSchema,
+    parts: &[Part],
+    wanted: &[bool],
+    options: &ReadOptions<'_>,
+) -> Result<Vec<Option<SlotData>>, RNTupleError> {
+    let mut needed = vec![false; schema.slots.len()];
+    for id in Slots::marked(wanted) {
+        schema.slots.mark_with_parents(id, &mut needed);
+    }
+    let mut partial = PartialRead::new(schema, parts)?;
+    partial.read(schema, parts, &needed, options)?;
+    if let Some(cache) = options.cache {
+        cache.next_generation();
+    }
+    Ok(partial.found.data)
+}
+
 /// Checks that all columns of a segment have the elements that entries and offsets require. Only offsets and tags of
 /// variants are read.
 pub(super) fn check_structure(

@@ -80,6 +80,8 @@ pub struct Plan {
     /// Whether all numbers are exact. Otherwise they are upper limits: the items of collections in partly read
     /// clusters are known only when their offsets have been read.
     pub exact: bool,
+    /// Whether entries are selected by a condition on values, so that pages without such entries are not read.
+    pub selects: bool,
     /// How requests are cut, for each source that differs in that.
     pub costs: Vec<SourceCost>,
     /// The cost of opening the files, which is not in the other numbers; none if reads are not counted.
@@ -296,14 +298,22 @@ impl Plan {
 
     /// Notes on the numbers.
     pub fn notes(&self) -> Vec<String> {
-        if self.exact {
-            return Vec::new();
+        let mut notes = Vec::new();
+        if self.selects {
+            notes.push(
+                "all numbers are upper bounds: pages without entries that pass the cut are not read"
+                    .to_owned(),
+            );
         }
-        vec![format!(
+        if self.exact {
+            return notes;
+        }
+        notes.push(format!(
             "bytes and pages are upper bounds: below collections in partly read clusters, pages are chosen once the \
              offsets are known; up to {} rounds of reading, each with its own requests",
             self.rounds
-        )]
+        ));
+        notes
     }
 
     /// Counts the requests for ranges of a part. Ranges that are wanted more than once are read once.

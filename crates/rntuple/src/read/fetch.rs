@@ -4,7 +4,8 @@
 //! reusable memory; the source is told which ranges come next. For other sources, waiting threads keep several requests
 //! in flight, as long as the bytes that wait to be decoded are within the budget.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -15,6 +16,7 @@ use super::held::Held;
 use super::options::{Progress, ReadOptions};
 use super::plan::Part;
 use super::queue::{Next, Queue};
+use super::reader::Reader;
 use super::stats::{Stats, add, elapsed};
 use super::store::{self, PageStore, part_of, soundly};
 use crate::RNTupleError;
@@ -61,11 +63,20 @@ impl<J> Work<J> {
 }
 
 /// Sorts jobs by file and address, and combines their pages as the store prefers. Those that are held are not requested.
+/// Parts of one file are read together.
 pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>, held: Option<&Held>) -> Vec<Work<J>> {
-    let mut by_part: Vec<Vec<J>> = parts.iter().map(|_| Vec::new()).collect();
+    let mut firsts: HashMap<*const Reader, usize> = HashMap::new();
+    let first_of_file = parts.iter().enumerate();
+    let first_of_file = first_of_file.map(|(at, part)| {
+        let reader = Arc::as_ptr(&part.reader);
+        *firsts.entry(reader).or_insert(at)
+    });
+    let first_of_file: Vec<usize> = first_of_file.collect();
+    let mut by_file: Vec<Vec<J>> = parts.iter().map(|_| Vec::new()).collect();
     let mut out = Vec::new();
     for job in jobs {
         let (part, stored) = (job.part(), job.stored());
+        let first = first_of_file.get(part).copied().unwrap_or(part);
         if let Some(bytes) = held.and_then(|held| held.get(part, &stored)) {
             out.push(Work {
                 part,
@@ -73,11 +84,14 @@ pub fn requests<J: Fetched>(parts: &[Part], jobs: Vec<J>, held: Option<&Held>) -
                 jobs: vec![job],
                 held: Some(bytes.clone()),
             });
-        } else if let Some(own) = by_part.get_mut(part) {
+        } else if let Some(own) = by_file.get_mut(first) {
             own.push(job);
         }
     }
-    for (part, (jobs, own)) in by_part.into_iter().zip(parts).enumerate() {
+    for (part, (jobs, own)) in by_file.into_iter().zip(parts).enumerate() {
+        if jobs.is_empty() {
+            continue;
+        }
         let wanted: Vec<StoredRange> = jobs.iter().map(Fetched::stored).collect();
         let mut jobs: Vec<Option<J>> = jobs.into_iter().map(Some).collect();
         for request in store::requests(own.reader.store(), &wanted) {

@@ -46,7 +46,7 @@ pub(crate) use store::{part_of, requests as requests_of, soundly};
 
 pub use accesses::{AccessCounts, AccessedColumn, Accesses};
 pub use cache::{PageCache, PageKey};
-pub use engine::read;
+pub use engine::{read, read_slots};
 pub use explain::{ColumnCost, OpeningCost, Plan, explain};
 pub use file_store::FileStore;
 pub use held::Held;

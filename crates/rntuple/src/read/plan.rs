@@ -93,15 +93,26 @@ fn load_lists(parts: &[Part]) -> Result<(), RNTupleError> {
 pub fn segments(parts: &[Part]) -> Result<Vec<Segment>, RNTupleError> {
     load_lists(parts)?;
     let mut out = Vec::new();
+    // parts of one cluster group share the list
+    let mut last: Option<(Arc<PageList>, &Arc<Binding>, Arc<PageList>)> = None;
     for (index, part) in parts.iter().enumerate() {
         if part.start >= part.stop {
             continue;
         }
         let from = out.len();
         for (first_cluster, list) in part.reader.page_lists(part.start..part.stop)? {
-            let list = match parts.len() > WHOLE {
-                true => Arc::new(list.only(part.binding.all_columns())),
-                false => list,
+            let list = match &last {
+                _ if parts.len() <= WHOLE => list,
+                Some((whole, binding, list_of_last))
+                    if Arc::ptr_eq(whole, &list) && Arc::ptr_eq(binding, &part.binding) =>
+                {
+                    list_of_last.clone()
+                }
+                _ => {
+                    let needed = Arc::new(list.only(part.binding.all_columns()));
+                    last = Some((list, &part.binding, needed.clone()));
+                    needed
+                }
             };
             for (position, summary) in list.clusters().iter().enumerate() {
                 let low = part.start.max(summary.first_entry);

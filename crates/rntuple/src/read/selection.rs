@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::reader::Reader;
 use crate::RNTupleError;
 use crate::schema::{
-    FieldId, Node, Schema, SlotId, SlotKind, SlotParent, Slots, build, member_ranks, wanted_fields,
+    FieldId, Node, Schema, Slot, SlotId, SlotKind, SlotParent, Slots, build, member_ranks,
+    wanted_fields,
 };
 
 /// The columns of a read, and the slots that fill them.
@@ -136,6 +137,41 @@ impl ReadSchema {
             }
         }
         Ok(Self { columns, slots })
+    }
+
+    /// For each slot, the slot of another selection of the same files that has the same elements; none if it has none.
+    pub fn slots_in(
+        &self,
+        bindings: &[Arc<Binding>],
+        (other, others): (&Self, &[Arc<Binding>]),
+    ) -> Vec<Option<SlotId>> {
+        let key = |slot: &Slot, parent| (slot.field, slot.position, parent, slot.multiplicity);
+        let mut known: HashMap<_, Vec<SlotId>> = HashMap::new();
+        for (id, slot) in other.slots.as_slice().iter().enumerate() {
+            known.entry(key(slot, slot.parent)).or_default().push(id);
+        }
+        // most files share one binding
+        let mut pairs: Vec<(&Arc<Binding>, &Arc<Binding>)> = bindings.iter().zip(others).collect();
+        pairs.dedup_by(|(a, b), (c, d)| Arc::ptr_eq(a, c) && Arc::ptr_eq(b, d));
+        let mut out: Vec<Option<SlotId>> = Vec::with_capacity(self.slots.len());
+        for (id, slot) in self.slots.as_slice().iter().enumerate() {
+            let found = |parent: SlotId| out.get(parent).copied().flatten();
+            let parent = match slot.parent {
+                SlotParent::Entries => Some(SlotParent::Entries),
+                SlotParent::Index(parent) => found(parent).map(SlotParent::Index),
+                SlotParent::Switch(parent, n) => {
+                    found(parent).map(|parent| SlotParent::Switch(parent, n))
+                }
+            };
+            let is_same = |there: &SlotId| {
+                let kind = other.slots.get(*there).map(|slot| slot.kind);
+                let mut pairs = pairs.iter();
+                kind == Some(slot.kind) && pairs.all(|(a, b)| a.columns(id) == b.columns(*there))
+            };
+            let near = parent.and_then(|parent| known.get(&key(slot, parent)));
+            out.push(near.and_then(|near| near.iter().copied().find(is_same)));
+        }
+        out
     }
 
     /// These slots alone, which include their parents; without the trees of the columns.

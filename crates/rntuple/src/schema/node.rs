@@ -133,6 +133,39 @@ impl Node {
         }
     }
 
+    /// Gives the slots of this node and its descendants other IDs.
+    pub fn renumber(&mut self, new_id: &dyn Fn(SlotId) -> SlotId) {
+        use NodeKind as K;
+        match &mut self.kind {
+            K::Leaf { slot } => *slot = new_id(*slot),
+            K::Cardinality { index, .. } => *index = new_id(*index),
+            K::String {
+                index,
+                chars: below,
+            }
+            | K::Bytes {
+                index,
+                bytes: below,
+                ..
+            } => {
+                (*index, *below) = (new_id(*index), new_id(*below));
+            }
+            K::List { index, item, .. } | K::Optional { index, item } => {
+                *index = new_id(*index);
+                item.renumber(new_id);
+            }
+            K::Regular { item, .. } => item.renumber(new_id),
+            K::Record { members, .. } => members.iter_mut().for_each(|it| it.renumber(new_id)),
+            K::Variant {
+                switch,
+                alternatives,
+            } => {
+                *switch = new_id(*switch);
+                alternatives.iter_mut().for_each(|it| it.renumber(new_id));
+            }
+        }
+    }
+
     /// Makes lists plain if those of another tree of the same structure have a different kind: a set cannot have all
     /// values of a vector.
     pub fn loosen(&mut self, other: &Node) {

@@ -46,6 +46,6 @@ pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;
 pub use options::WriteOptions;
 pub(crate) use order::ordered;
-pub use parallel::{FillContext, ParallelWriter};
+pub use parallel::{FillContext, ParallelWriter, Staged, StagingFill};
 pub use sink::{Existing, PageSink, SinkPlace};
 pub(crate) use values::Values;

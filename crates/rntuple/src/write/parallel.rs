@@ -1,4 +1,5 @@
-//! Several threads that fill one ntuple.
+//! Several threads that fill one ntuple: with clusters in the order of their completion, or in the order in which the
+//! caller adds them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::RecordBatch;
 
 use super::fill::Fill;
+use super::filling::FilledCluster;
 use super::model::{FieldModel, unwritable};
 use super::ntuple::NTupleWriter;
 use super::options::WriteOptions;
@@ -116,5 +118,96 @@ impl ParallelWriter<'_> {
         writer.write_cluster(&mut **sink, cluster)?;
         self.unwritten.fetch_sub(n_entries, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+/// Fills clusters of an ntuple on one thread, apart from its writer, which adds them when and in the order that its caller
+/// decides, like ROOT's staged clusters.
+#[derive(Debug)]
+pub struct StagingFill {
+    fill: Fill,
+    full: Vec<FilledCluster>,
+}
+
+/// Clusters that were filled, encoded and compressed, and are not part of the ntuple yet.
+#[derive(Debug, Default)]
+pub struct Staged {
+    clusters: Vec<FilledCluster>,
+}
+
+impl Staged {
+    /// Number of entries.
+    pub fn n_entries(&self) -> u64 {
+        let clusters = self.clusters.iter();
+        clusters.map(|cluster| cluster.n_entries).sum()
+    }
+}
+
+impl StagingFill {
+    /// Adds entries, and compresses them on this thread.
+    ///
+    /// # Errors
+    /// As [`NTupleWriter::extend`].
+    pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
+        let checked = self.fill.check(batch)?;
+        let full = &mut self.full;
+        self.fill.add(batch, checked, &mut |fill| {
+            full.extend(fill.take()?);
+            Ok(())
+        })
+    }
+
+    /// Number of entries since the last [`stage`](Self::stage).
+    pub fn n_entries(&self) -> u64 {
+        let full = self.full.iter();
+        full.map(|cluster| cluster.n_entries).sum::<u64>() + self.fill.n_entries()
+    }
+
+    /// Takes all entries, as complete clusters.
+    ///
+    /// # Errors
+    /// If they cannot be compressed.
+    pub fn stage(&mut self) -> Result<Staged, RNTupleError> {
+        self.full.extend(self.fill.take()?);
+        Ok(Staged {
+            clusters: std::mem::take(&mut self.full),
+        })
+    }
+}
+
+impl NTupleWriter {
+    /// Begins to fill clusters on another thread. A `StagingFill` has the fields that the writer has now.
+    pub fn staging_fill(&self) -> StagingFill {
+        let options = WriteOptions {
+            threads: 1,
+            ..self.options().clone()
+        };
+        StagingFill {
+            fill: Fill::new(Arc::clone(self.layout()), &options),
+            full: Vec::new(),
+        }
+    }
+
+    /// Adds clusters after all entries so far; returns the number of their first entry.
+    ///
+    /// # Errors
+    /// If fields were added since they were filled, or writing fails.
+    pub fn add_staged(
+        &mut self,
+        sink: &mut dyn PageSink,
+        staged: Staged,
+    ) -> Result<u64, RNTupleError> {
+        let n_columns = self.layout().schema.columns.len();
+        let is_other = |cluster: &FilledCluster| cluster.columns.len() != n_columns;
+        if staged.clusters.iter().any(is_other) {
+            let reason = "fields were added after these clusters were begun: add the clusters before the fields";
+            return Err(unwritable(self.name(), reason));
+        }
+        self.commit_cluster(sink)?;
+        let first = self.n_entries();
+        for cluster in staged.clusters {
+            self.write_cluster(sink, cluster)?;
+        }
+        Ok(first)
     }
 }

@@ -7,7 +7,7 @@ use femtobarn_codec::{Algorithm, Decompressor, RecordHeader};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::encoding::{LARGEST_RATIO, Scratch, promote};
 use femtobarn_rntuple::read::storage::{Decode, Fetched, Stats, add, elapsed};
-use femtobarn_rntuple::read::{PageCache, Part};
+use femtobarn_rntuple::read::{PageCache, PageKey, Part};
 use femtobarn_rntuple::schema::DType;
 
 use super::basket::{BasketKey, check_key, with_offsets};
@@ -26,6 +26,8 @@ pub(crate) struct Worker<'a> {
     cache: Option<&'a PageCache>,
     decompressor: Decompressor,
     scratch: Scratch,
+    /// The basket whose decompressed bytes are in `scratch`.
+    held: Option<PageKey>,
     narrow: Vec<u8>,
     stats: Stats,
 }
@@ -37,6 +39,7 @@ impl<'a> Worker<'a> {
             cache,
             decompressor: Decompressor::new(),
             scratch: Scratch::default(),
+            held: None,
             narrow: Vec::new(),
             stats: Stats::default(),
         }
@@ -111,6 +114,10 @@ impl<'a> Worker<'a> {
                 .map_err(|error| failed(part, job, blamed(error, job, is_checked)))
         });
         self.scratch = scratch;
+        if result.is_err() {
+            // another copy may be undamaged
+            self.held = None;
+        }
         result
     }
 
@@ -137,11 +144,19 @@ impl<'a> Worker<'a> {
             bytes: length as u64,
             reason: format!("a basket of {}", part.reader.url()),
         })?;
+        let wanted = job.key(part);
+        if self.held.take() == Some(wanted) {
+            self.held = Some(wanted);
+            return Ok(bytes);
+        }
         let result = self.decompressor.decompress(payload, bytes);
         add(&self.stats.decompress_ns, elapsed(start));
         add(&self.stats.bytes_decompressed, length as u64);
         match result {
-            Ok(()) => Ok(bytes),
+            Ok(()) => {
+                self.held = Some(wanted);
+                Ok(bytes)
+            }
             Err(source) => Err(RNTupleError::Codec {
                 url: part.reader.url().into(),
                 ntuple: part.reader.path().into(),

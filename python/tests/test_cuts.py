@@ -1,0 +1,371 @@
+"""Cuts, aliases and computed columns while reading: the values of masked arrays, and nothing read needlessly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import awkward as ak
+import numpy as np
+import pytest
+import servers
+from compare import listed, same
+
+import femtobarn as fb
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted(path for path in (ROOT / "testdata").glob("**/*.root") if path.name != "unknown_flag.root")
+LIBRARIES = ["ak", "np", "arrow", "pd", "pl"]
+
+
+def contents(path):
+    """Return the ntuples and trees of a file, which may be none."""
+    found = []
+    for name, kind in kinds(path):
+        if kind in ("ROOT::RNTuple", "TTree", "TNtuple", "TNtupleD"):
+            found.append(name)
+    return found
+
+
+def kinds(path):
+    command = [Path(sys.executable).with_name("fb"), "ls", "--json", str(path)]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return [(item["name"], item["class"]) for item in json.loads(done.stdout)["objects"]] if done.stdout else []
+
+
+def first_scalar(nt):
+    """Return the name of a field with one number per entry; None if there is none."""
+    for name in nt.keys(recursive=False):
+        array = nt.arrays([name], entry_stop=1)[name]
+        if array.ndim == 1 and isinstance(array.type.content, ak.types.NumpyType):
+            return name
+    return None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.filterwarnings("ignore::femtobarn.UnreadableWarning")
+def test_a_cut_leaves_what_a_mask_leaves_in_all_columns(path):
+    try:
+        names = contents(path)
+    except (KeyError, ValueError):
+        names = []
+    n_compared = 0
+    for name in names:
+        try:
+            nt = fb.open({str(path): name})
+            everything = nt.arrays()
+            scalar = first_scalar(nt)
+        except fb.FemtobarnError:
+            continue
+        if scalar is None or nt.num_entries == 0:
+            continue
+        n_compared += 1
+        values = everything[scalar]
+        middle = sorted(listed(values), key=repr)[len(values) // 2]
+        if isinstance(middle, float) and not np.isfinite(middle):
+            continue
+        bound = str(middle).lower() if isinstance(middle, bool) else repr(middle)
+        for cut, mask in [
+            (f"`{scalar}` == {bound}", values == middle),
+            (f"`{scalar}` != {bound}", values != middle),
+            ("false", ak.zeros_like(values) != 0),
+            ("true", ak.zeros_like(values) == 0),
+        ]:
+            if ak.any(ak.is_none(mask)):
+                mask = ak.fill_none(mask, False)
+            found, wanted = nt.arrays(cut=cut), everything[mask]
+            assert found.fields == wanted.fields
+            for field in wanted.fields:
+                assert found[field].type == wanted[field].type, (name, field)
+                assert same(found[field], wanted[field]), (name, field, cut)
+            steps = list(nt.iterate(cut=cut, step_size=3, library="ak"))
+            assert repr([entry for step in steps for entry in listed(step)]) == repr(listed(wanted)), (name, cut)
+    if not n_compared:
+        pytest.skip("no ntuple with a number per entry")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_library_has_the_remaining_entries(dimuon, library):
+    nt = fb.open(dimuon)
+    cut = "nMuon >= 2 & any(Muon_pt > 30)"
+    fields = ["event", "Muon_eta", "Muon_charge"]
+    everything = nt.arrays()
+    mask = (everything.nMuon >= 2) & ak.any(everything.Muon_pt > 30, axis=1)
+    found = nt.arrays(fields, cut, library=library)
+    if library == "ak":
+        assert same(found, everything[fields][mask])
+        return
+    columns = {name: listed(found[name]) for name in fields}
+    assert columns == {name: everything[name][mask].to_list() for name in fields}
+    if library == "pd":
+        assert found.index.tolist() == np.flatnonzero(mask).tolist()
+
+
+def test_the_columns_of_the_cut_need_not_be_asked_for(dimuon):
+    found = fb.open(dimuon).arrays("Muon_eta", cut="nMuon == 2 and Muon_charge[0] != Muon_charge[1]")
+    assert found.fields == ["Muon_eta"]
+    everything = fb.open(dimuon).arrays()
+    mask = (everything.nMuon == 2) & (ak.sum(everything.Muon_charge, axis=1) == 0)
+    assert same(found.Muon_eta, everything.Muon_eta[mask])
+
+
+def test_a_member_of_a_record_is_no_column_because_the_cut_uses_another(mixed):
+    nt = fb.open(mixed)
+    records = [field.path for field in nt.fields if any(child.path for child in field.fields)]
+    tried = 0
+    for record in records:
+        names = [child.name for child in nt[record].fields]
+        array = nt[record].array()
+        if len(names) < 2 or not isinstance(array.type.content, ak.types.RecordType) or array.ndim != 1:
+            continue
+        for one, other in [(names[0], names[1]), (names[1], names[0])]:
+            if isinstance(array[one].type.content, ak.types.NumpyType):
+                tried += 1
+                bound = sorted(array[one].to_list())[len(array) // 2]
+                cut = f"{record}.{one} >= {str(bound).lower()}"
+                found = nt.arrays([f"{record}.{other}"], cut=cut)
+                assert found[record].fields == [other]
+                assert same(found[record][other], array[other][array[one] >= bound])
+    assert tried
+
+
+def test_reports_tell_the_entries_before_the_cut(dimuon):
+    steps = list(fb.open(dimuon).iterate(["event"], "nMuon >= 3", step_size=5000, report=True))
+    assert [(report.start, report.stop) for _, report in steps] == [(0, 5000), (5000, 10000), (10000, 12000)]
+    everything = fb.open(dimuon).arrays(["event", "nMuon"])
+    wanted = everything[everything.nMuon >= 3].event
+    assert same(ak.concatenate([array for array, _ in steps]).event, wanted)
+
+
+def test_many_files_have_one_cut_and_pandas_their_entry_numbers(dimuon, tmp_path):
+    fb.clone(dimuon, tmp_path / "a.root", entries=range(7000))
+    fb.clone(dimuon, tmp_path / "b.root", entries=range(7000, 12000))
+    files = [tmp_path / "a.root", tmp_path / "b.root"]
+    cut = "nMuon >= 3"
+    wanted = fb.open(dimuon).arrays(["event", "Muon_pt"], cut, library="pd")
+    at_once = fb.concatenate(files, ["event", "Muon_pt"], cut, library="pd")
+    frames = list(fb.iterate(files, ["event", "Muon_pt"], cut, library="pd", step_size=3000))
+    assert at_once.index.tolist() == wanted.index.tolist()
+    assert [number for frame in frames for number in frame.index] == wanted.index.tolist()
+    assert [number for frame in frames for number in frame.event] == wanted.event.tolist()
+
+
+def test_entry_ranges_are_those_before_the_cut(dimuon):
+    nt = fb.open(dimuon)
+    found = nt.arrays(["event"], "nMuon >= 2", entry_start=100, entry_stop=2000)
+    everything = nt.arrays(["event", "nMuon"], entry_start=100, entry_stop=2000)
+    assert same(found.event, everything[everything.nMuon >= 2].event)
+    assert len(nt.arrays(["event"], "nMuon >= 2", entry_start=5, entry_stop=5)) == 0
+
+
+def test_aliases_are_columns_and_parts_of_other_aliases_and_of_cuts(dimuon):
+    aliases = {"leading": "max(Muon_pt)", "is_hard": "leading > 30 and nMuon >= 2", "eta": "Muon_eta"}
+    found = fb.open(dimuon).arrays(["eta", "event", "leading", "nMuon"], "is_hard", aliases=aliases)
+    assert found.fields == ["eta", "event", "leading", "nMuon"]
+    everything = fb.open(dimuon).arrays()
+    leading = ak.max(everything.Muon_pt, axis=1)
+    mask = ak.fill_none((leading > 30) & (everything.nMuon >= 2), False)
+    assert same(found.eta, everything.Muon_eta[mask])
+    assert found.eta.type == everything.Muon_eta[mask].type
+    assert found.leading.to_list() == leading[mask].to_list()
+
+
+def test_aliases_in_a_cycle_are_an_error_that_names_them(dimuon):
+    with pytest.raises(fb.UsageError, match='"a" → "b" → "a"'):
+        fb.open(dimuon).arrays(["a"], aliases={"a": "b + 1", "b": "2 * a"})
+    with pytest.raises(fb.UsageError, match='"Muon_pt" → "Muon_pt"'):
+        fb.open(dimuon).arrays(["Muon_pt"], aliases={"Muon_pt": "Muon_pt / 2"})
+
+
+def test_expressions_are_computed_in_the_order_that_was_asked_for(dimuon):
+    expressions = ["Muon_pt * 2", "event", "nMuon >= 2", "Muon_pt[0]", "Muon_*"]
+    found = fb.open(dimuon).arrays(expressions)
+    everything = fb.open(dimuon).arrays()
+    muons = fb.open(dimuon).arrays("Muon_*").fields
+    assert found.fields == [*expressions[:4], *muons]
+    doubled = ak.values_astype(everything.Muon_pt, "f8") * 2
+    assert same(found["Muon_pt * 2"], doubled)
+    assert same(found["nMuon >= 2"], everything.nMuon >= 2)
+    first = ak.values_astype(ak.firsts(everything.Muon_pt), "f8")
+    assert found["Muon_pt[0]"].to_list() == first.to_list()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_every_library_takes_computed_columns(dimuon, library):
+    names = ["2 * nMuon", "Muon_pt[0]", "Muon_pt / 2", "nMuon > 1"]
+    found = fb.open(dimuon).arrays(names, "nMuon != 1", entry_stop=2000, library=library)
+    wanted = fb.open(dimuon).arrays(names, entry_stop=2000)
+    wanted = wanted[fb.open(dimuon).arrays("nMuon", entry_stop=2000).nMuon != 1]
+    for name in names:
+        values = found[name].astype(object).where(found[name].notna(), None) if library == "pd" else found[name]
+        assert listed(values) == wanted[name].to_list()
+
+
+def test_types_do_not_depend_on_the_values_of_a_step(dimuon):
+    steps = list(fb.open(dimuon).iterate(["Muon_pt[0]", "nMuon // 2"], step_size=1))
+    assert {str(step.type.content) for step in steps[:200]} == {'{"Muon_pt[0]": ?float64, "nMuon // 2": ?int64}'}
+
+
+def test_cuts_agree_with_those_of_uproot(need, dimuon, tmp_path):
+    uproot = need("uproot")
+    fields = ["event", "nMuon", "Muon_pt", "Muon_eta"]
+    numbers = fb.open(dimuon).arrays(fields, entry_stop=3000)
+    with uproot.recreate(tmp_path / "tree.root") as file:
+        file.mktree("tree", {"event": "u8", "n": "i4", "Muon": "var * {pt: float32, eta: float32}"})
+        muons = ak.zip({"pt": numbers.Muon_pt, "eta": numbers.Muon_eta})
+        file["tree"].extend({"event": numbers.event, "n": numbers.nMuon, "Muon": muons})
+    # uproot reads all entries of an ntuple, whatever the cut is
+    fb.convert(tmp_path / "tree.root", tmp_path / "ntuple.root")
+    names = ["event", "Muon_pt", "Muon_eta"]
+    for cut in ["n >= 2", "(n == 2) & (event > 100)", "(n == 0) | (n == 3)", "n > 1000"]:
+        with uproot.open(tmp_path / "tree.root") as file:
+            wanted = file["tree"].arrays(names, cut)
+        for path in (tmp_path / "tree.root", tmp_path / "ntuple.root"):
+            found = fb.open(path).arrays(names, cut)
+            assert found.fields == wanted.fields
+            assert all(same(found[field], wanted[field]) for field in names), (path, cut)
+    aliases = {"twice": "event * 2", "is_large": "n > 2"}
+    with uproot.open(tmp_path / "tree.root") as file:
+        wanted = file["tree"].arrays(["twice", "event + n"], "is_large", aliases=aliases)
+    for path in (tmp_path / "tree.root", tmp_path / "ntuple.root"):
+        found = fb.open(path).arrays(["twice", "event + n"], "is_large", aliases=aliases)
+        assert found.to_list() == wanted.to_list()
+
+
+def sorted_file(folder, n=400_000):
+    """Return a file whose first column grows, with small clusters: cuts on it leave consecutive entries."""
+    rng = np.random.default_rng(1)
+    data = {"number": np.arange(n, dtype="i4"), "a": rng.random(n, "f4"), "b": rng.random(n, "f8")}
+    data["lists"] = ak.unflatten(rng.random(2 * n, "f4"), np.full(n, 2))
+    path = folder / "sorted.root"
+    fb.write(path, data, cluster_size=1_000_000, page_size=65_536)
+    return path
+
+
+def test_pages_without_entries_that_are_left_are_not_read(tmp_path):
+    path = sorted_file(tmp_path)
+    cut = "number in [5, 100000, 399999]"
+    nt = fb.open(path)
+    found = nt.arrays(cut=cut)
+    read = nt.metrics
+    everything = fb.open(path)
+    wanted = everything.arrays()[[5, 100000, 399999]]
+    assert same(found, wanted)
+    plan, bound = fb.open(path).explain(), fb.open(path).explain(cut=cut)
+    assert read.pages < plan.pages / 4
+    assert bound.pages == plan.pages
+    assert not bound.exact
+    assert any("upper bounds" in note for note in bound.notes)
+
+
+@pytest.mark.parametrize("kind", ["xrootd", "nginx"])
+def test_a_rare_cut_on_a_server_reads_little_in_few_requests(need_program, tmp_path, kind):
+    need_program(kind)
+    path = sorted_file(tmp_path)
+    with closing(servers.Xrootd() if kind == "xrootd" else servers.Nginx()) as server:
+        server.put("sorted.root", path.read_bytes())
+        nt = fb.open(f"{server.url}/sorted.root")
+        opened = nt.metrics
+        found = nt.arrays(cut="number % 40000 == 7")
+        after = nt.metrics
+        assert found.number.to_list() == list(range(7, 400_000, 40_000))
+        assert same(found, fb.open(path).arrays()[7::40_000])
+        n_bytes = after.bytes_read - opened.bytes_read
+        assert n_bytes < path.stat().st_size / 2
+        assert after.requests - opened.requests < 40
+
+
+def test_trees_are_read_by_baskets_where_entries_are_left(need, tmp_path):
+    uproot = need("uproot")
+    n = 200_000
+    with uproot.recreate(tmp_path / "tree.root") as file:
+        file.mktree("tree", {"number": "i4", "x": "f8", "y": "var * float32"})
+        for first in range(0, n, 10_000):
+            own = np.arange(first, first + 10_000, dtype="i4")
+            lists = ak.unflatten(np.repeat(own, 2).astype("f4"), np.full(10_000, 2))
+            file["tree"].extend({"number": own, "x": own / 2, "y": lists})
+    nt = fb.open(tmp_path / "tree.root")
+    found = nt.arrays(cut="number in [3, 4, 9999, 150000]")
+    assert found.number.to_list() == [3, 4, 9999, 150_000]
+    assert found.y.to_list() == [[k, k] for k in [3, 4, 9999, 150_000]]
+    assert found.x.to_list() == [1.5, 2.0, 4999.5, 75000.0]
+    whole = fb.open(tmp_path / "tree.root")
+    whole.arrays()
+    assert nt.metrics.bytes_read < whole.metrics.bytes_read * 2 / 3
+
+
+def test_memory_of_a_read_is_that_of_a_step_and_the_result(tmp_path):
+    """Read 500 MB of columns, of which 1 in 1000 entries is left, with less than half of that."""
+    n = 16_000_000
+    data = {"number": np.arange(n, dtype="i4")} | {f"c{k}": np.arange(n, dtype="f8") for k in range(4)}
+    fb.write(tmp_path / "large.root", data, compression="zstd:1")
+    script = """if True:
+        import resource, sys
+        import numpy as np
+        import femtobarn as fb
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found = fb.open(sys.argv[1], memory_map=False).arrays(cut="number % 1000 == 0", library="np", threads=1)
+        assert all(np.array_equal(found[f"c{k}"], np.arange(0, 16_000_000, 1000)) for k in range(4))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "large.root"], capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) < 250_000, "kB"
+
+
+@pytest.mark.parametrize(
+    ("cut", "message"),
+    [
+        ("nMuon >", "expected a value"),
+        ("nMuonn > 2", "nMuon"),
+        ("Muon_pt > 30", "any("),
+        ("nMuon >= nMuon & event > 2", "put parentheses"),
+        (3, "must be an expression"),
+    ],
+)
+def test_a_cut_that_is_none_is_an_error_that_says_what_is_wrong(dimuon, cut, message):
+    for read in [fb.open(dimuon).arrays, fb.open(dimuon).iterate, fb.open(dimuon).explain]:
+        with pytest.raises(fb.FemtobarnError) as caught:
+            read(["event"], cut=cut)
+        assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("aliases", [["x"], {"x": 3}, {3: "x"}, {"x": "1 +"}])
+def test_aliases_that_are_none_are_refused(dimuon, aliases):
+    with pytest.raises(fb.UsageError, match="alias"):
+        fb.open(dimuon).arrays(["event"], aliases=aliases)
+
+
+def test_virtual_arrays_take_no_cut(dimuon):
+    with pytest.raises(fb.UsageError, match="virtual=True cannot be combined with a cut"):
+        fb.open(dimuon).arrays(cut="nMuon > 2", virtual=True)
+
+
+def test_an_expression_with_unknown_names_tells_the_nearest(dimuon):
+    with pytest.raises(fb.KeyNotFoundError, match=r"there is no field 'Muon_ptt'.*did you mean 'Muon_pt'"):
+        fb.open(dimuon).arrays("Muon_ptt * 2")
+    with pytest.raises(fb.KeyNotFoundError, match="it is not an expression"):
+        fb.open(dimuon).arrays("Muon_pt[:, 0] > 2")
+
+
+def test_lists_of_different_lengths_are_told_with_the_number_of_the_entry(tmp_path):
+    data = {"n": np.arange(4), "x": ak.Array([[1], [1, 2], [3], []]), "y": ak.Array([[1], [1, 2], [3, 4], []])}
+    fb.write(tmp_path / "x.root", data)
+    with pytest.raises(fb.UsageError, match="in entry 2: 1 and 2"):
+        fb.open(tmp_path / "x.root").arrays(["x + y"], "n > 0")
+
+
+def test_the_program_shows_the_first_entries_that_fulfil_a_condition(dimuon):
+    program = Path(sys.executable).with_name("fb")
+    command = [program, "head", dimuon, "event", "nMuon", "-n", "4", "--where", "nMuon >= 3"]
+    wanted = fb.open(dimuon).arrays(["event", "nMuon"], "nMuon >= 3", library="pd").iloc[:4]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split() for line in lines[2:]] == [[str(n), *map(str, row)] for n, *row in wanted.itertuples()]
+    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
+    assert [json.loads(line) for line in done.stdout.splitlines()] == wanted.to_dict("records")
+    none = subprocess.run([*command[:-1], "nMuon > 1000"], capture_output=True, text=True, check=True)
+    assert len(none.stdout.splitlines()) == 2

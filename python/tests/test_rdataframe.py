@@ -1,0 +1,155 @@
+"""RDataFrame over femtobarn, compared with ROOT's own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.oracle
+
+COMPARE = Path(__file__).parent / "oracle" / "rdataframe_against_root.py"
+
+SMALL = {
+    "lists": "lists.root",
+    "Events": "imported.root",
+    "clusters": "clusters.root",
+    "late": "extension_late.root",
+    "extension_nested": "extension_nested.root",
+    "projected": "extension_projected.root",
+    "double32": "double32.root",
+    "representations": "representations.root",
+    "untyped": "untyped.root",
+    "groups": "groups.root",
+}
+REAL = {
+    "Events": "rntuple/nano_dy_rntuple.root",
+    "PreSelection": "rntuple/treemaker_rntuple.root",
+    "Staff": "rntuple/ntpl001_staff_rntuple_v1-0-1-0.root",
+    "ntuple": "rntuple/test_extension_columns_rntuple_v1-0-0-0.root",
+}
+# trees, and columns that TTreeReader reads
+TREES = {
+    "events=ttree/hzz_zlib.root": ["NMuon", "Muon_Px", "Muon_Charge", "MET_px", "Electron_Iso", "triggerIsoMu24"],
+    "events=ttree/edm4hep.root": ["MCParticleCollection.PDG", "MCParticleCollection.charge"],
+}
+
+
+@pytest.fixture
+def compare(run_root):
+    """A function that compares all columns of files; returns a result for each."""
+    run_root("")  # insists on ROOT
+
+    def run(*arguments):
+        command = [sys.executable, str(COMPARE), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+        assert done.returncode == 0, done.stderr[-3000:]
+        lines = [line.removeprefix("RESULT ") for line in done.stdout.splitlines() if line.startswith("RESULT ")]
+        return [json.loads(line) for line in lines]
+
+    return run
+
+
+def inputs(folder, names):
+    return [f"{name}={folder / file}" for name, file in names.items()]
+
+
+def check(found):
+    """All columns are there, and equal."""
+    assert found["compared"] > 0
+    assert found["differ"] == {}
+    assert found["errors"] == {}
+    assert found["only_root"] == []
+    assert found["only_femtobarn"] == []
+
+
+def test_all_columns_are_those_of_root(compare, testdata):
+    results = compare(*inputs(testdata / "rntuple", SMALL))
+    assert len(results) == len(SMALL)
+    for found in results:
+        check(found)
+        assert found["types"] == {}
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+def test_several_files_give_the_same_in_blocks_and_on_several_threads(compare, testdata, threads):
+    files = ",".join([str(testdata / "dimuon.root")] * 3)
+    (found,) = compare(f"Events={files}", "--threads", threads, "--block", 100_000)
+    check(found)
+    assert found["types"] == {}
+    assert found["entries"] == 36_000
+
+
+def test_real_rntuples_are_those_of_root(compare, shared):
+    for found in compare(*inputs(shared, REAL), "--most", 40):
+        check(found)
+        assert found["types"] == {}
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_trees_have_the_values_that_root_reads(compare, shared, tree):
+    name, file = tree.split("=")
+    (found,) = compare(f"{name}={shared / file}", "--columns", *TREES[tree])
+    assert found["compared"] == len(TREES[tree])
+    assert found["differ"] == {}
+
+
+def test_maps_and_sets_are_those_of_root(compare, testdata):
+    """Collections without a dictionary, which ROOT would read into memory of another layout, are errors."""
+    (found,) = compare(f"associative={testdata / 'rntuple/associative.root'}")
+    assert found["differ"] == {}
+    assert found["compared"] > 20
+    assert all("ROOT has no dictionary of this collection" in error for error in found["errors"].values())
+
+
+PROGRAM = """
+import sys, warnings
+warnings.filterwarnings("ignore")
+import ROOT
+import femtobarn as fb
+
+optional = fb.rdataframe(sys.argv[1] + "/rntuple/sums.root")
+taken = optional.Take["std::optional<float>"]("optional").GetValue()
+values = [x.value() if x.has_value() else None for x in taken]
+assert str(values) == str(fb.open(sys.argv[1] + "/rntuple/sums.root")["optional"].array().tolist())  # some are NaN
+
+# files with bits, which ROOT's own reader does not open
+mixed = fb.open(sys.argv[1] + "/rntuple/mixed_zstd.root")
+frame = fb.rdataframe(mixed)
+assert frame.Count().GetValue() == mixed.num_entries
+
+events = fb.rdataframe([sys.argv[1] + "/dimuon.root"] * 2, "Events", block_size=50_000)
+wide = events.Take["std::vector<double>"]("Muon_pt").GetValue()
+assert [list(x) for x in wide] == fb.concatenate([sys.argv[1] + "/dimuon.root:Events"] * 2, ["Muon_pt"])[
+    "Muon_pt"
+].to_list()
+per_file = events.DefinePerSample("file", 'rdfsampleinfo_.AsString()').Take["std::string"]("file").GetValue()
+assert {str(x) for x in per_file} == {sys.argv[1] + "/dimuon.root/Events"}, {str(x) for x in per_file}
+assert events.Range(10).Count().GetValue() == 10
+assert events.Count().GetValue() == 24_000
+sizes = events.Sum("#Muon_pt").GetValue()
+assert sizes == events.Sum("nMuon").GetValue() > 0
+
+for column, kind, said in (
+    ("Muon_pt", "int", "it has no single numbers"),
+    ("nMuon", "float", "it has integers"),
+    ("Muon_charge", "ROOT::RVec<std::uint32_t>", "a value does not fit"),
+):
+    try:
+        events.Take[kind](column).GetValue()
+    except Exception as error:
+        assert said in str(error), (column, str(error))
+    else:
+        raise AssertionError(column)
+try:
+    fb.rdataframe(sys.argv[1] + "/none.root")
+except fb.NotFoundError:
+    pass
+"""
+
+
+def test_optional_values_conversions_samples_and_errors(run_root, testdata):
+    run_root(PROGRAM, testdata)
