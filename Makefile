@@ -62,6 +62,13 @@ $(STAMPS)/root: pyproject.toml scripts/requirements.py $(STAMPS)/venv
 	    && echo 'ROOT cannot be installed here: the tests against it are skipped'; }
 	touch $@
 
+# Files that coffea is tested with, of its version that is installed: they are in its source distribution only.
+$(STAMPS)/samples: $(STAMPS)/test
+	$(PIP) download --no-deps --no-binary coffea --dest $(VENV)/samples "$$($(BIN)/python -m pip freeze | grep '^coffea==')"
+	tar -xzf $(VENV)/samples/coffea-*.tar.gz -C $(VENV)/samples --strip-components 3 --wildcards '*/tests/samples/*.root'
+	rm $(VENV)/samples/coffea-*.tar.gz
+	touch $@
+
 # Object stores, for tests: their building takes minutes, once.
 $(STAMPS)/stores: scripts/setup_stores.sh $(STAMPS)/venv
 	scripts/setup_stores.sh $(BIN)/python
@@ -148,7 +155,7 @@ test-cpp: $(STAMPS)/build $(STAMPS)/test ## tests and examples of C and C++, as 
 	PYTHON='$(BIN)/python' scripts/test_cpp.sh
 
 .PHONY: test-python
-test-python: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## tests of the package, against uproot and ROOT
+test-python: $(STAMPS)/build $(STAMPS)/samples $(STAMPS)/root $(STAMPS)/stores ## tests of the package, against uproot and ROOT
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 .PHONY: test-examples

@@ -60,6 +60,15 @@ def shared():
 
 
 @pytest.fixture(scope="session")
+def samples():
+    """The folder with files that coffea is tested with, from its source distribution."""
+    folder = Path(sys.prefix) / "samples"
+    if not folder.is_dir():
+        missing(f"there are no samples of coffea at {folder}: make .venv/stamps/samples")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def need():
     """A function that imports an optional package, or skips."""
 

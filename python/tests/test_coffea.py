@@ -39,7 +39,6 @@ CASES = [
     ("ttree/edm4hep.root", "events", schemas.BaseSchema),
     ("ttree/fcc_spring2021.root", "events", schemas.FCCSchema),
     ("ttree/hzz_zlib.root", "events", schemas.BaseSchema),
-    # samples of coffea's tests that are not in the folder of shared files have to be copied there
     ("coffea/nano_dimuon.root", "Events", schemas.NanoAODSchema),
     ("coffea/nano_dimuon_rntuple.root", "Events", schemas.NanoAODSchema),
     ("coffea/nano_tree.root", "Events", schemas.BaseSchema),
@@ -53,19 +52,22 @@ CASES = [
     ("coffea/PHYSLITE_example.root", "CollectionTree", schemas.PHYSLITESchema),
     ("coffea/p8_ee_WW_ecm240_edm4hep.root", "events", schemas.FCCSchema_edm4hep1),
     ("coffea/pduneana.root", "pduneana/beamana", schemas.PDUNESchema),
+    ("coffea/delphes.root", "Delphes", schemas.DelphesSchema),
+    ("coffea/test_FCC_Winter2023.root", "events", schemas.FCCSchema),
+    ("coffea/edm4hep_example_v00-99-04_podio_v01-06.root", "events", schemas.EDM4HEPSchema.version("00.99.01")),
+    ("coffea/nano_dy_SpecialTree_rntuple.root", "Events", schemas.NanoAODSchema),
 ]
 # uproot reads one of the base classes of these as their members; the values here are those of ROOT
 KNOWN_WRONG = re.compile(r"METAssoc.*jetLink")
 
 
 @pytest.fixture
-def sample(shared):
-    """A function that returns a file, or skips."""
+def sample(shared, samples):
+    """A function that returns a file."""
 
     def find(name):
-        if not (shared / name).exists():
-            pytest.skip(f"there is no {shared / name}")
-        return shared / name
+        folder, file = name.split("/")
+        return samples / file if folder == "coffea" else shared / name
 
     return find
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import operator
+import pickle
 import subprocess
 import sys
 from contextlib import closing
@@ -138,6 +140,14 @@ def test_reports_tell_the_entries_before_the_cut(dimuon):
     everything = fb.open(dimuon).arrays(["event", "nMuon"])
     wanted = everything[everything.nMuon >= 3].event
     assert same(ak.concatenate([array for array, _ in steps]).event, wanted)
+
+
+def test_batches_know_the_numbers_of_the_entries_that_are_left(dimuon):
+    files = {"d": [f"{dimuon}:Events"]}
+    for batch in fb.iterate(files, ["event"], cut="nMuon >= 4", step_size=5000):
+        assert batch.entry_numbers.tolist() == (batch.event - 1000).to_list()
+    for batch in fb.iterate(files, ["event"], step_size=5000):
+        assert batch.entry_numbers.tolist() == list(range(batch.entry_start, batch.entry_stop))
 
 
 def test_many_files_have_one_cut_and_pandas_their_entry_numbers(dimuon, tmp_path):
@@ -369,3 +379,82 @@ def test_the_program_shows_the_first_entries_that_fulfil_a_condition(dimuon):
     assert [json.loads(line) for line in done.stdout.splitlines()] == wanted.to_dict("records")
     none = subprocess.run([*command[:-1], "nMuon > 1000"], capture_output=True, text=True, check=True)
     assert len(none.stdout.splitlines()) == 2
+
+
+# -- process ------------------------------------------------------------------------------------------------
+
+
+CUT = "nMuon >= 2 and leading > 30"
+ALIASES = {"leading": "max(Muon_pt)"}
+
+
+def passing(path):
+    muons = fb.open(path).arrays(["event", "Muon_pt"])
+    chosen = muons[(ak.num(muons.Muon_pt) >= 2) & ak.any(muons.Muon_pt > 30, axis=1)]
+    return chosen.event.to_list()
+
+
+def number(event):
+    assert event.entry_number == event.event - 1000
+    assert pickle.loads(pickle.dumps(event)).entry_number == event.entry_number
+    return [int(event.event)]
+
+
+def numbers(batch):
+    assert batch.fields == ["event", "leading"]
+    assert batch.entry_numbers.tolist() == (batch.event - 1000).to_list()
+    return batch.event.to_list()
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+@pytest.mark.parametrize("by", ["event", "batch"])
+@pytest.mark.parametrize("size", [None, 700])
+def test_process_passes_what_a_cut_leaves(dimuon, executor, by, size):
+    options = {"preload": ["event", "leading"], "cut": CUT, "aliases": ALIASES, "executor": executor, "by": by}
+    options |= {"output_batch_size": size, "workers": 2, "reduce": operator.add, "progress": False}
+    function = number if by == "event" else numbers
+    for source in (fb.open(dimuon), {"a": [f"{dimuon}:Events"]}):
+        result = fb.process(source, function, **options)
+        assert result.value == passing(dimuon)
+        assert result.n_events == 12_000
+
+
+def refuses(entry):
+    if entry.event == 1044:
+        raise ValueError("not this one")
+    return 1
+
+
+def test_an_entry_that_fails_behind_a_cut_is_named_by_its_number(dimuon):
+    options = {"preload": ["event"], "cut": "nMuon >= 4", "progress": False, "reduce": operator.add}
+    with pytest.raises(fb.ProcessError, match=r"entry 44 \(.*event 1044"):
+        fb.process(fb.open(dimuon), refuses, **options)
+    result = fb.process([dimuon], refuses, on_error="skip", **options)
+    (failed,) = result.failures
+    assert (failed.where.split()[:2], failed.n_events) == (["entry", "44"], 1)
+    assert result.value == len(fb.open(dimuon).arrays(["event"], "nMuon >= 4")) - 1
+
+
+def test_a_compiled_function_gets_what_a_cut_leaves(dimuon, need):
+    compiled = need("numba").njit(lambda event: event.event)
+    result = fb.process(dimuon, compiled, preload=["event"], cut="nMuon >= 4", progress=False)
+    assert result.value == fb.open(dimuon).arrays(["event"], "nMuon >= 4").event.to_list()
+
+
+def test_a_checkpoint_is_of_one_cut(dimuon, tmp_path):
+    options = {"preload": ["event"], "progress": False, "checkpoint": tmp_path / "checkpoint", "reduce": operator.add}
+    options |= {"output_batch_size": 64}
+    with pytest.raises(fb.ProcessError, match="event 1044"):
+        fb.process(dimuon, refuses, cut="nMuon >= 4", **options)
+    with pytest.raises(fb.UsageError, match="cut"):
+        fb.process(dimuon, refuses, cut="nMuon >= 3", **options)
+
+
+def test_process_refuses_cuts_that_it_cannot_use(dimuon):
+    store = fb.DataStore.connect("memory:")
+    with pytest.raises(fb.UsageError, match="cut and aliases are for ntuples and files"):
+        fb.process(store.root.create_dataset("a"), len, cut="x > 1")
+    with pytest.raises(fb.UsageError, match="virtual=True cannot be combined with a cut"):
+        fb.process(dimuon, len, by="batch", virtual=True, cut="nMuon > 1", progress=False)
+    with pytest.raises(fb.KeyNotFoundError, match='no field "nMuons"'):
+        fb.process(dimuon, len, by="batch", cut="nMuons > 1", progress=False)

@@ -23,6 +23,7 @@ from executors import executor_of
 
 import femtobarn as fb
 from femtobarn._files.bad_files import BadFiles
+from femtobarn._files.queries import conditions
 from femtobarn._processing.entries import FilesetWork
 
 N = 12_000
@@ -303,7 +304,7 @@ def test_on_error_skip_loses_the_batch_that_failed_and_nothing_more(tmp_path: Pa
 
 
 def work_of(files: Any) -> FilesetWork:
-    work = FilesetWork(files, ("nMuon",), None, "ak", {}, BadFiles(False))
+    work = FilesetWork(files, ("nMuon",), conditions(None, None), None, "ak", {}, BadFiles(False))
     work.batch_size("batch", 2, False)
     return work
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import femtobarn as fb
+from femtobarn._files.queries import conditions
 from femtobarn._processing.entries import NTupleWork
 
 
@@ -32,7 +33,7 @@ def test_a_task_opens_the_files_of_its_entries_alone(several):
     sizes = []
     for n in (3, 30):
         nt = fb.open(several(n))
-        work = NTupleWork(nt, ("run", "event"))
+        work = NTupleWork(nt, ("run", "event"), conditions(None, None))
         packed = pickle.dumps(work)
         elsewhere = pickle.loads(packed)
         pieces = [pickle.dumps(piece) for piece in work.pieces((5000, 5000), 0, 17_000, loads=False)]

@@ -59,7 +59,7 @@ class Entry:
         return f"<Entry {self._at}: {shortened(self.fields)}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, ({name: self[name] for name in self.fields}, self._at)
+        return _restored, ({name: self[name] for name in self.fields}, self.entry_number)
 
     @property
     def fields(self) -> list[str]:
@@ -76,7 +76,7 @@ class Entry:
     @property
     def entry_number(self) -> int:
         """The number of the entry in its file."""
-        return self._at if self._columns.batch is None else self._columns.batch.entry_start + self._at
+        return self._at if self._columns.batch is None else self._columns.batch._entry_number(self._at)
 
     def to_record(self) -> ak.Record:
         """Return the entry as a record of Awkward, for its functions.

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import awkward as ak
+import numpy as np
 
+from femtobarn._core import LazyBatch
 from femtobarn._files.flat import flat_of
 
-__all__ = ["EntryBatch", "labelled"]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from femtobarn._core import Batch
+
+__all__ = ["EntryBatch", "labelled", "left_entries"]
 
 _COUNTERS = "@counters"  # names of collections that have counters; not pickled
+_OFFSETS = "@offsets"  # after a cut, the numbers of the entries from the first one of the batch; not pickled
 
 
 class EntryBatch(ak.Array):  # type: ignore[misc]
@@ -62,6 +70,14 @@ class EntryBatch(ak.Array):  # type: ignore[misc]
         """The entry after the last one of the batch in the file; the same for slices of the batch."""
         return int(self.attrs.get("entry_stop", 0))
 
+    @property
+    def entry_numbers(self) -> npt.NDArray[np.int64]:
+        """Numbers of the entries in the file, without those that a cut left out; the same for slices of the batch."""
+        offsets = self.attrs.get(_OFFSETS)
+        if offsets is None:
+            return np.arange(self.entry_start, self.entry_stop)
+        return cast("npt.NDArray[np.int64]", self.entry_start + offsets)
+
     def flat(self, fields: Iterable[str] | None = None) -> Any:
         """Return the columns as a named tuple of NumPy views, which compiled functions of Numba take.
 
@@ -93,6 +109,10 @@ class EntryBatch(ak.Array):  # type: ignore[misc]
 
     # -- internals ---------------------------------------------------------------------------------------
 
+    def _entry_number(self, at: int) -> int:
+        offsets = self.attrs.get(_OFFSETS)
+        return self.entry_start + (at if offsets is None else int(offsets[at]))
+
     def _update_class(self, *args: Any, **kwargs: Any) -> None:
         """Keep the class, which Awkward derives from the names of records."""
         super()._update_class(*args, **kwargs)
@@ -113,7 +133,18 @@ def _restored(restore: Callable[..., ak.Array], state: tuple[Any, ...]) -> Entry
     return EntryBatch(array.layout, behavior=array._behavior, attrs=array._attrs)
 
 
-def labelled(array: ak.Array, counters: frozenset[str] | None = None, **origin: Any) -> EntryBatch:
+def left_entries(batch: Batch | LazyBatch) -> npt.NDArray[np.int64] | None:
+    """Return the numbers of the entries that a cut has left, from the first one; None if these are all."""
+    numbers: Any = None if isinstance(batch, LazyBatch) else batch.entry_numbers()
+    return None if numbers is None else np.frombuffer(numbers, np.int64) - np.int64(batch.entry_start)
+
+
+def labelled(
+    array: ak.Array,
+    counters: frozenset[str] | None = None,
+    offsets: npt.NDArray[np.int64] | None = None,
+    **origin: Any,
+) -> EntryBatch:
     """Return an array of the entries of a file as a batch that knows their origin.
 
     Parameters
@@ -122,6 +153,8 @@ def labelled(array: ak.Array, counters: frozenset[str] | None = None, **origin: 
         The entries as records.
     counters : frozenset of str, optional
         The collections that have counters; by default those that the array knows already.
+    offsets : ndarray, optional
+        The numbers of the entries from the first one, if a cut has left some of them.
     **origin
         The attributes of the batch.
 
@@ -130,5 +163,7 @@ def labelled(array: ak.Array, counters: frozenset[str] | None = None, **origin: 
     EntryBatch
         The same entries.
     """
-    known = {} if counters is None else {_COUNTERS: counters}
+    known: dict[str, Any] = {} if counters is None else {_COUNTERS: counters}
+    if offsets is not None:
+        known[_OFFSETS] = offsets
     return EntryBatch(array.layout, behavior=array._behavior, attrs={**(array._attrs or {}), **known, **origin})

@@ -162,15 +162,16 @@ class Output:
             return polars.from_arrow(self._table(batch)) if self.inside else polars.DataFrame(batch)
         return self._table(batch)
 
-    def labelled(self, grouped: Any, report: Report) -> Any:
-        """Return what `group` has made with its origin, if the library can hold it."""
+    def labelled(self, grouped: Any, batch: Batch | LazyBatch, report: Report) -> Any:
+        """Return what `group` has made of a batch with its origin, if the library can hold it."""
         if self.library != "ak" or self.how not in (None, "zip"):
             return grouped
-        from femtobarn._files.entry_batch import labelled
+        from femtobarn._files.entry_batch import labelled, left_entries
 
         return labelled(
             grouped,
             self.ntuple._counters(),
+            left_entries(batch),
             dataset=report.dataset,
             metadata=report.metadata,
             file=report.file_path,

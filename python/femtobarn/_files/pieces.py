@@ -257,7 +257,7 @@ def give(
                     local = batch.entry_start - piece.first, done - piece.first
                     offset = piece.first + how.global_offset
                     where = Report(how.source, *piece.place, *local, offset, how.dataset, how.metadata)
-                    handed_over = [how.output.labelled(how.output.group(batch, how.global_offset), where)]
+                    handed_over = [how.output.labelled(how.output.group(batch, how.global_offset), batch, where)]
                     del batch  # release the memory of this step before the next one is read
                     yield handed_over.pop(), where
                     progress.tick(done - entries[0], entries[1] - entries[0])

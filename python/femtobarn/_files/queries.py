@@ -29,11 +29,17 @@ class Conditions:
         The expressions of names.
     names : frozenset of str
         The names.
+    texts : (str or None, dict of str to str)
+        What the cut and the aliases were made of.
     """
 
     cut: _core.Expression | None
     aliases: _core.Aliases
     names: frozenset[str]
+    texts: tuple[str | None, dict[str, str]]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return conditions, self.texts
 
     @property
     def is_empty(self) -> bool:
@@ -85,8 +91,9 @@ def conditions(cut: object, aliases: object) -> Conditions:
             raise UsageError(f"names of aliases must be strings, not {name!r}")
         texts[name] = _text(f"alias {name!r}", text)
     known = _core.Aliases(texts)
-    condition = None if cut is None else _core.Expression(_text("cut", cut), known)
-    return Conditions(condition, known, frozenset(texts))
+    text = None if cut is None else _text("cut", cut)
+    condition = None if text is None else _core.Expression(text, known)
+    return Conditions(condition, known, frozenset(texts), (text, texts))
 
 
 def _text(what: str, given: object) -> str:

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
     from femtobarn._files.report import Report
     from femtobarn._shared.output import Path as PathLike
 
-__all__ = ["Readable", "without_reports"]
+__all__ = ["NOT_VIRTUAL", "Readable", "without_reports"]
+
+NOT_VIRTUAL = (
+    "virtual=True cannot be combined with a cut or computed columns: leave it out, as with a cut only the remaining "
+    "entries are read, or mask the virtual arrays"
+)
 
 
 class Readable(HasFields):
@@ -341,10 +346,7 @@ class Readable(HasFields):
         if given.cut is None and not wanted.computed:
             return None
         if virtual:
-            raise UsageError(
-                "virtual=True cannot be combined with a cut or computed columns: leave it out, as with a cut only the "
-                "remaining entries are read, or mask the virtual arrays"
-            )
+            raise UsageError(NOT_VIRTUAL)
         computed = []
         for number, name, values in wanted.computed:
             behind = len(self._paths(wanted.fields[:number], *filters) or ()) if number else 0

@@ -19,7 +19,7 @@ from femtobarn._files.many import File, Line, Request
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import reopening
 from femtobarn._files.pickled import Place, Places, local_state, opened_files
-from femtobarn._files.queries import conditions
+from femtobarn._files.queries import Conditions, Wanted
 from femtobarn._processing.compiled import CompiledCalls
 from femtobarn._processing.work import BATCH, PER_WORKER, Lazy, Piece, Sizes
 from femtobarn._shared.repr import plural
@@ -27,7 +27,7 @@ from femtobarn._shared.steps import num_bytes
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
-    from femtobarn._core import LazyReader, SharedPages
+    from femtobarn._core import Batch, LazyReader, QueryReader, SharedPages
     from femtobarn._files.bad_files import BadFile, BadFiles
 
 __all__ = ["FilesetWork", "NTupleWork"]
@@ -52,11 +52,18 @@ _NUMBERS = (
 class _EntriesWork:
     """What is the same for one ntuple and for many."""
 
-    def __init__(self, fields: tuple[str, ...], lazy: Lazy | None, library: str) -> None:
+    def __init__(self, fields: tuple[str, ...], given: Conditions, lazy: Lazy | None, library: str) -> None:
         self._fields = list(fields) or None
+        self._given = given
+        self._filters = (None, None, None, None, grouping(library))
         self._lazy = lazy
         self._library = library
         self._metadata: Mapping[str, Mapping[str, Any]] = {}  # by dataset
+
+    def _identity_of_fields(self) -> dict[str, str]:
+        cut, aliases = self._given.texts
+        given = {"cut": str(cut)} if cut is not None else {}
+        return {"preload": str(self._fields), **given, **({"aliases": str(aliases)} if aliases else {})}
 
     def _found(self, piece: Piece) -> tuple[NTuple, int]:
         """Return the ntuple that has the entries of a piece, and the first of them there."""
@@ -68,8 +75,23 @@ class _EntriesWork:
             ntuple._pages = ntuple._core.pages()
         return ntuple._pages
 
-    def _paths(self, ntuple: NTuple) -> list[str] | None:
-        return ntuple._paths(self._fields, None, None, None, None, grouping(self._library))
+    def _wanted(self, ntuple: NTuple) -> tuple[list[str] | None, QueryReader | None]:
+        """Return the paths of the fields, and what reads them if there is a cut or a computed column."""
+        wanted, paths = ntuple._wanted(self._fields, self._given, self._filters)
+        query = ntuple._query(paths, wanted, self._given, self._filters, virtual=self._lazy is not None)
+        return paths, query
+
+    def _offset(self, piece: Piece, at: int) -> int:
+        """Return which entry of a piece is the one at a position after the cut."""
+        if self._given.cut is None:
+            return at
+        from femtobarn._files.entry_batch import left_entries
+
+        ntuple, start = self._found(piece)
+        query = ntuple._query([], Wanted([], []), self._given, self._filters)
+        assert query is not None, "there is a cut"
+        offsets = left_entries(query.read(start, start + piece.n))
+        return at if offsets is None else int(offsets[at])
 
     def _reader(self, ntuple: NTuple, paths: list[str] | None, pages: SharedPages | None = None) -> LazyReader | None:
         """Return what reads columns when they are touched; None if they are read at once."""
@@ -84,7 +106,8 @@ class _EntriesWork:
         if by == "event" or self._lazy is not None:
             return size
         n_known = next(filter(None, ntuple._core.file_entries()), 0)  # of one file: others need not be asked
-        n_bytes = ntuple._core.decoded_bytes(self._paths(ntuple), 0, n_known)
+        paths, query = self._wanted(ntuple)
+        n_bytes = query.decoded_bytes(0, n_known) if query else ntuple._core.decoded_bytes(paths, 0, n_known)
         return min(size, max(num_bytes(_MEMORY) * n_known // max(n_bytes, 1), BATCH))
 
     def _whole_clusters(self, reader: LazyReader, size: int, step_size: int) -> Callable[[int, int], int]:
@@ -100,6 +123,11 @@ class _EntriesWork:
             return n // size * size or n
 
         return step
+
+    @property
+    def _can_be_cut(self) -> bool:
+        """Whether a step can be cut into pieces, as it has all entries."""
+        return self._library == "ak" and self._given.cut is None
 
     def _parts(self, events: Any, piece: Piece, size: int) -> Iterator[Piece]:
         """Cut loaded events of a piece, whose number is that of the first part."""
@@ -120,16 +148,19 @@ class _EntriesWork:
         place = piece.place and piece.place._replace(start=piece.place.start + first)
         return replace(piece, number=number, n=n, start=piece.start + first, place=place, loaded=None)
 
-    def _labelled(self, events: Any, piece: Piece, counters: frozenset[str] | None = None) -> Any:
+    def _labelled(
+        self, events: Any, piece: Piece, counters: frozenset[str] | None = None, read: Batch | None = None
+    ) -> Any:
         """Return the events of a piece with their origin, if the library can hold it."""
         if self._library != "ak" or piece.place is None:
             return events
-        from femtobarn._files.entry_batch import labelled
+        from femtobarn._files.entry_batch import labelled, left_entries
 
         place, dataset = piece.place, piece.dataset
         return labelled(
             events,
             counters,
+            None if read is None else left_entries(read),
             dataset=dataset,
             metadata={} if dataset is None else self._metadata.get(dataset, {}),
             file=place.file,
@@ -142,14 +173,15 @@ class _EntriesWork:
         ntuple, start = self._found(piece)
         stop = start + piece.n
         pages = self._pages(ntuple)
-        paths = self._paths(ntuple)
+        paths, query = self._wanted(ntuple)
         output = ntuple._output(paths, self._library, None, False, virtual=self._lazy is not None)
         reader = self._reader(ntuple, paths, pages)
         if reader is not None:
             return self._labelled(output.group(reader.read(start, stop, prefetch=True)), piece, ntuple._counters())
         ntuple._warn_of_lacking(paths, self._fields, None)
-        read = ntuple._read(paths, start, stop, None, ntuple._is_named(self._fields), pages)
-        return self._labelled(output.group(read), piece, ntuple._counters())
+        named = ntuple._is_named(self._fields)
+        read = query.read(start, stop) if query else ntuple._read(paths, start, stop, None, named, pages)
+        return self._labelled(output.group(read), piece, ntuple._counters(), read)
 
     def each(self, loaded: Any) -> Iterator[Any]:
         if isinstance(loaded, CompiledCalls):
@@ -172,15 +204,17 @@ class _EntriesWork:
             alone = self.load(piece.without_loaded())
             yield alone if at is None else next(itertools.islice(self.each(alone), at, None))
         if at is not None and piece.n > 1:
-            yield next(self.each(self.load(self.single(piece, at))))
+            yield next(self.each(self.load(self.single(piece, self._offset(piece, at)))))
 
     def where(self, piece: Piece, at: int | None) -> str:
         if at is None and piece.n > 1:
             return f"entries {piece.start} to {piece.start + piece.n - 1}"
         entry = piece.start + (at or 0)
         with contextlib.suppress(Exception):  # the error of an unreadable entry is still raised
+            offset = 0 if at is None else self._offset(piece, at)
+            entry = piece.start + offset
             ntuple, start = self._found(piece)
-            at = start + (at or 0)
+            at = start + offset
             names = next((names for names in _NUMBERS if all(name in ntuple for name in names)), ())
             record = ntuple.arrays(list(names), entry_start=at, entry_stop=at + 1)
             numbers = ", ".join(f"{name} {record[name][0]}" for name in names)
@@ -221,8 +255,15 @@ def _ends(ntuple: NTuple, size: int) -> list[int]:
 class NTupleWork(_EntriesWork):
     """The entries of an ntuple, of one file or of many."""
 
-    def __init__(self, ntuple: NTuple, fields: tuple[str, ...], lazy: Lazy | None = None, library: str = "ak") -> None:
-        super().__init__(fields, lazy, library)
+    def __init__(
+        self,
+        ntuple: NTuple,
+        fields: tuple[str, ...],
+        given: Conditions,
+        lazy: Lazy | None = None,
+        library: str = "ak",
+    ) -> None:
+        super().__init__(fields, given, lazy, library)
         self._whole: NTuple | None = ntuple
         self._places: Places | None = None
         self._own_pages: SharedPages | None = None  # those of an ntuple of the caller end with the work
@@ -266,7 +307,7 @@ class NTupleWork(_EntriesWork):
         digest = hashlib.sha256(repr(files).encode()).hexdigest()[:16]
         return {
             "events": f"{self.name}, {self._ntuple.num_entries} entries (names, sizes and times of files {digest})",
-            "preload": str(self._fields),
+            **self._identity_of_fields(),
         }
 
     def total(self, patience: float) -> int:
@@ -289,8 +330,8 @@ class NTupleWork(_EntriesWork):
             yield from self._unloaded(next_size, number, start)
             return
         # As a step, a piece never goes beyond the end of a file: an error of one file does not affect the next one.
-        step_size = max(input_size // size, 1) * size if self._library == "ak" else size
-        reader = self._reader(self._ntuple, self._paths(self._ntuple))
+        step_size = max(input_size // size, 1) * size if self._can_be_cut else size
+        reader = self._reader(self._ntuple, self._wanted(self._ntuple)[0])
         if reader is not None:
             for whole in self._unloaded(self._whole_clusters(reader, size, step_size), 0, start):
                 for part in self._parts(self.load(whole), replace(whole, number=number), size):
@@ -299,7 +340,9 @@ class NTupleWork(_EntriesWork):
             return
         places = iter(self._found_places)
         low = high = 0
-        for events in self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start, library=self._library):
+        cut, aliases = self._given.texts
+        chosen: dict[str, Any] = {"cut": cut, "aliases": aliases, "library": self._library}
+        for events in self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start, **chosen):
             while start >= high:
                 n_entries, place = next(places)
                 low, high = high, high + n_entries
@@ -312,8 +355,7 @@ class NTupleWork(_EntriesWork):
 
     def _unloaded(self, size: Callable[[int, int], int], number: int, start: int) -> Iterator[Piece]:
         """Iterate over the pieces of each file, after an entry; `size` gives that of the next one, up to an entry."""
-        paths = self._paths(self._ntuple)
-        self._ntuple._warn_of_lacking(paths, self._fields, None)
+        self._ntuple._warn_of_lacking(self._wanted(self._ntuple)[0], self._fields, None)
         low = 0
         for n_entries, place in self._found_places:
             high = low + n_entries
@@ -336,12 +378,13 @@ class FilesetWork(_EntriesWork):
         self,
         files: Any,
         fields: tuple[str, ...],
+        given: Conditions,
         lazy: Lazy | None,
         library: str,
         opening: dict[str, Any],
         bad_files: BadFiles,
     ) -> None:
-        super().__init__(fields, lazy, library)
+        super().__init__(fields, given, lazy, library)
         self._files = files
         self._opening = opening
         self._options = pickle.dumps((opening.get("threads"), opening.get("progress"), reopening(opening)))
@@ -352,7 +395,7 @@ class FilesetWork(_EntriesWork):
 
     def __getstate__(self) -> dict[str, Any]:
         """Another process gets no list of files: its pieces name theirs."""
-        kept = ("_fields", "_lazy", "_library", "_metadata", "_options")
+        kept = ("_fields", "_filters", "_given", "_lazy", "_library", "_metadata", "_options")
         return {name: self.__dict__[name] for name in kept} | {"name": self.name, "_here": {}}
 
     @cached_property
@@ -398,7 +441,8 @@ class FilesetWork(_EntriesWork):
     def identity(self) -> dict[str, str]:
         described = [(one.dataset, one.of, one.steps, local_state(one.path)) for one in self.sources]
         digest = hashlib.sha256(repr(described).encode()).hexdigest()[:16]
-        return {"events": f"{self.name} (names and steps, sizes and times {digest})", "preload": str(self._fields)}
+        events = f"{self.name} (names and steps, sizes and times {digest})"
+        return {"events": events, **self._identity_of_fields()}
 
     def total(self, patience: float) -> int | None:
         known = [source.num_entries for source in self.sources]
@@ -420,11 +464,11 @@ class FilesetWork(_EntriesWork):
 
         def step_size(ntuple: NTuple, paths: list[str] | None) -> int:
             own = self._file_size(ntuple, size)
-            return max(input_size // own, 1) * own if self._library == "ak" and size is not None else own
+            return max(input_size // own, 1) * own if self._can_be_cut and size is not None else own
 
         request = Request(
-            (self._fields, None, None, None, None, grouping(self._library)),
-            conditions(None, None),
+            (self._fields, *self._filters),
+            self._given,
             (self._library, None, False),
             step_size,
             prefetch=loads and self._lazy is None,

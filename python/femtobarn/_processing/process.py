@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from femtobarn._files.bad_files import BadFile, BadFiles, SkipBadFiles
 from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
+from femtobarn._files.queries import Conditions, conditions
+from femtobarn._files.reading import NOT_VIRTUAL
 from femtobarn._processing.accumulate import GivenStates, HeldPieces, Unfinished
 from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
 from femtobarn._processing.entries import FilesetWork, NTupleWork
@@ -50,6 +52,7 @@ from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError, Worke
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from femtobarn._files.lumi_mask import LumiMask
     from femtobarn._files.open import Files
     from femtobarn._shared.output import Path as PathLike
 
@@ -78,7 +81,8 @@ class ProcessResult:
         With `reduce`, the reduced result (None if there were no results); without, the list of all results except None,
         in the order of the events. With `by_dataset`, a dict with such a value for each dataset.
     n_events : int
-        Number of events whose results are in `value`, including those from a checkpoint.
+        Number of events whose results are in `value`, including those from a checkpoint and those that `cut` leaves
+        out.
     failures : list of Failure
         The skipped events.
     statistics : ProcessStatistics
@@ -113,6 +117,8 @@ def process(
     function: Callable[..., Any],
     *,
     preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
+    cut: str | LumiMask | None = None,
+    aliases: Mapping[str, str | LumiMask] | None = None,
     virtual: bool = False,
     record: PathLike | Literal[False] | None = None,
     by: str = "event",
@@ -148,7 +154,10 @@ def process(
         that knows its dataset, file and entries.
     preload : str, tuple or list
         Products to fetch with the events: a label, or a label and a type, or several of these; for an ntuple and files,
-        the fields to read.
+        the fields to read, and columns to compute.
+    cut, aliases
+        For an ntuple and files, a condition that entries must fulfil to be passed to the function, and names of
+        expressions, as for `NTuple.arrays`. Batches that the cut leaves empty are passed, too.
     virtual : bool
         For an ntuple and files, whether to read columns when the function touches them. Later batches are fetched in
         advance in the columns that the function has touched in most earlier ones.
@@ -241,7 +250,8 @@ def process(
         _check(by, on_error, executor, workers, function, reduce, (input_batch_size, output_batch_size))
         lazy = _lazy(source, function, virtual, record)
         opening = _Opening(BadFiles(skip_bad_files), allow_missing, with_cache(storage_options, cache))
-        work = _work(source, preload, lazy, _library(library, by, source), opening)
+        given = _conditions(source, cut, aliases, virtual)
+        work = _work(source, preload, given, lazy, _library(library, by, source), opening)
         _check_datasets(work, by_dataset)
         _check_state(state, by, reduce, on_error)
         tries = _TRIES if on_error == "retry" else 1
@@ -392,7 +402,16 @@ class _Opening:
             raise UsageError(f"{name} is for files that process opens, not for {what}")
 
 
-def _work(source: Any, preload: Any, lazy: Lazy | None, library: str, opening: _Opening) -> Work:
+def _conditions(source: Any, cut: Any, aliases: Any, virtual: bool) -> Conditions:
+    """Return the cut and the aliases, which events of a store do not have."""
+    if isinstance(source, Holder) and (cut is not None or aliases is not None):
+        raise UsageError("cut and aliases are for ntuples and files: select the events of a store in the function")
+    if virtual and cut is not None:
+        raise UsageError(NOT_VIRTUAL)
+    return conditions(cut, aliases)
+
+
+def _work(source: Any, preload: Any, given: Conditions, lazy: Lazy | None, library: str, opening: _Opening) -> Work:
     fields = (preload,) if isinstance(preload, str) else tuple(preload)
     if isinstance(source, Holder):
         opening.check_unused(source)
@@ -401,7 +420,7 @@ def _work(source: Any, preload: Any, lazy: Lazy | None, library: str, opening: _
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
         opening.check_unused(source)
-        return NTupleWork(source, fields, lazy, library)
+        return NTupleWork(source, fields, given, lazy, library)
     hint = instead(source, "await aio.process(…)")
     if hint or not (isinstance(source, (str, os.PathLike, Iterable)) or hasattr(source, "model_dump")):
         raise UsageError(
@@ -409,7 +428,7 @@ def _work(source: Any, preload: Any, lazy: Lazy | None, library: str, opening: _
             f"{hint}"
         )
     options = {"allow_missing": opening.allow_missing, "storage_options": opening.storage_options}
-    return FilesetWork(source, fields, lazy, library, options, opening.bad_files)
+    return FilesetWork(source, fields, given, lazy, library, options, opening.bad_files)
 
 
 def _check_datasets(work: Work, by_dataset: bool) -> None:
