@@ -53,12 +53,12 @@ CASES = [
     ("coffea/p8_ee_WW_ecm240_edm4hep.root", "events", schemas.FCCSchema_edm4hep1),
     ("coffea/pduneana.root", "pduneana/beamana", schemas.PDUNESchema),
     ("coffea/delphes.root", "Delphes", schemas.DelphesSchema),
-    ("coffea/test_FCC_Winter2023.root", "events", schemas.FCCSchema),
-    ("coffea/edm4hep_example_v00-99-04_podio_v01-06.root", "events", schemas.EDM4HEPSchema.version("00.99.01")),
-    ("coffea/nano_dy_SpecialTree_rntuple.root", "Events", schemas.NanoAODSchema),
+    ("coffea/edm4hep_example_v00-99-04_podio_v01-06.root", "events", schemas.EDM4HEPSchema.version("00.99.04")),
+    ("coffea/nano_dy_SpecialTree_rntuple.root", "NotEvents", schemas.NanoAODSchema),
 ]
-# uproot reads one of the base classes of these as their members; the values here are those of ROOT
-KNOWN_WRONG = re.compile(r"METAssoc.*jetLink")
+# uproot reads one of the base classes of the former as their members, and the numbers of processes between the latter
+# as bits; the values here are those of ROOT
+KNOWN_WRONG = re.compile(r"METAssoc.*jetLink|/fBits$")
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def differences(ours, theirs, path=""):
     if parameters(ours.form) != parameters(theirs.form):
         yield f"{path}: parameters {parameters(ours.form)}, coffea has {parameters(theirs.form)}"
     if theirs.is_record:
-        if set(ours.fields) != set(theirs.fields):
-            yield f"{path}: fields {set(ours.fields) ^ set(theirs.fields)}"
+        if not set(theirs.fields) <= set(ours.fields):  # uproot leaves out some members
+            yield f"{path}: fields {set(theirs.fields) - set(ours.fields)}"
         for name in set(ours.fields) & set(theirs.fields):
             yield from differences(ours[name], theirs[name], f"{path}/{name}")
         return
