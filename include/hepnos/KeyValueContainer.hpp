@@ -153,13 +153,13 @@ private:
             detail::guarded_write(m_store, [this] { detail::check_undescribed<Value>(opened()); });
         }
         const ProductID key = make_key<Value>(label);
-        encode([&](const char *bytes, std::size_t size) {
+        encode([&](const char *bytes, std::size_t n_bytes) {
             const double encoded = stats ? wtime() : 0;
             if (target.valid()) {
-                detail::Access::store(target, key, bytes, size);
+                detail::Access::store(target, key, bytes, n_bytes);
             } else {
                 DataStore own = datastore();
-                detail::Access::store(own, key, bytes, size);
+                detail::Access::store(own, key, bytes, n_bytes);
             }
             if (stats) {
                 stats->serialization_time.updateWith(encoded - begun);

@@ -41,7 +41,7 @@ struct Track { // stored by Boost
     std::string name;
     std::vector<double> hits;
     Track() {}
-    Track(std::string name, std::vector<double> hits) : name(std::move(name)), hits(std::move(hits)) {}
+    Track(std::string a_name, std::vector<double> some_hits) : name(std::move(a_name)), hits(std::move(some_hits)) {}
     bool operator==(const Track &other) const { return name == other.name && hits == other.hits; }
     template <typename Archive>
     void serialize(Archive &archive, const unsigned int) {
@@ -67,7 +67,7 @@ struct Versioned {
         archive &n;
     }
     Versioned() {}
-    explicit Versioned(int n) : n(n) {}
+    explicit Versioned(int number) : n(number) {}
 };
 BOOST_CLASS_VERSION(Versioned, 7)
 

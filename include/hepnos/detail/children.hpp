@@ -15,8 +15,8 @@ namespace detail {
 template <typename Item>
 class Children {
 public:
-    Children(const StorePtr &store, const ItemDescriptor &parent) : m_store(store), m_parent(parent) {
-        if (!store) {
+    Children(const StorePtr &of_store, const ItemDescriptor &parent) : m_store(of_store), m_parent(parent) {
+        if (!m_store) {
             throw Exception("the container is not valid");
         }
     }

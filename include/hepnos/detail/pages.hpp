@@ -204,11 +204,11 @@ public:
     ConstIterator &operator=(const ConstIterator &) = default;
     ConstIterator &operator=(ConstIterator &&) = default;
 
-    ConstIterator(const StorePtr &store, std::shared_ptr<Page> page,
+    ConstIterator(const StorePtr &of_store, std::shared_ptr<Page> page,
                   std::shared_ptr<Watcher> watcher = nullptr)
         : m_page(std::move(page)), m_watcher(std::move(watcher)) {
         if (m_page) {
-            m_current = Access::item<Item>(store, item_descriptor(m_page->first[0]));
+            m_current = Access::item<Item>(of_store, item_descriptor(m_page->first[0]));
             tell();
         }
     }

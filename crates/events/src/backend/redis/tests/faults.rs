@@ -173,7 +173,13 @@ fn a_server_that_was_started_again_is_used_again() {
 
 /// Listens on the port of a stopped server and closes each connection; returns how often `asks` connects.
 fn tries(port: u16, asks: impl FnOnce()) -> usize {
-    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let bound = || {
+        TcpListener::bind(("127.0.0.1", port)).or_else(|error| {
+            thread::sleep(Duration::from_millis(100)); // a connection from here may have the port for a moment
+            Err(error)
+        })
+    };
+    let listener = (0..100).find_map(|_| bound().ok()).unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let counting = scope.spawn(|| {
