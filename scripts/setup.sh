@@ -56,6 +56,9 @@ if [ "$(id -u)" = 0 ] && ! { command -v mpirun && command -v cmake && command -v
     [ -e /usr/include/boost/archive/binary_oarchive.hpp ] && [ -e /usr/include/spdlog/fmt/fmt.h ]; } >/dev/null; then
     apt_install cmake pkg-config libboost-serialization-dev libopenmpi-dev openmpi-bin libspdlog-dev
 fi
+if [ "$(id -u)" = 0 ] && ! command -v valgrind >/dev/null; then
+    apt_install valgrind libc6-dbg
+fi
 if ! command -v rustc >/dev/null || ! command -v cargo >/dev/null; then
     say "missing: cargo and rustc, at least $oldest_rust (https://rustup.rs)"
     exit 1

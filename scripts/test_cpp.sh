@@ -162,17 +162,27 @@ lost_batches() {
     echo 'lost batches are reported'
 }
 
-# The interface of ntuples moves memory between C++ and the library, so its tests run with sanitizers, too.
-with_sanitizers() {
-    local flags name
+# The interface of ntuples moves memory between C++ and the library, so its tests run with sanitizers and valgrind, too.
+checked() {
+    local flags name kind
     flags=$(pkg-config --cflags --libs femtobarn)
+    export TSAN_OPTIONS=ignore_noninstrumented_modules=1 # it does not know the locks of Rust
     for name in ntuple ntuple_writer; do
-        # shellcheck disable=SC2086 # several words
-        c++ -std=c++17 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all "tests/cpp/$name.cpp" $flags \
-            -o "$work/bin/$name-sanitized"
+        for kind in address,undefined thread; do
+            # shellcheck disable=SC2086 # several words
+            c++ -std=c++17 -O1 -g -fsanitize=$kind -fno-sanitize-recover=all "tests/cpp/$name.cpp" $flags \
+                -o "$work/bin/$name-$kind"
+        done
     done
-    run ntuple-sanitized testdata
-    run ntuple_writer-sanitized "$(mktemp -d "$work/written-XXXXXX")"
+    for kind in address,undefined thread; do
+        run ntuple-$kind testdata
+        run ntuple_writer-$kind "$(mktemp -d "$work/written-XXXXXX")"
+    done
+    local memcheck=(valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite
+        --errors-for-leak-kinds=definite)
+    echo '--- under valgrind'
+    "${memcheck[@]}" "$work/bin/ntuple" testdata
+    "${memcheck[@]}" "$work/bin/ntuple_writer" "$(mktemp -d "$work/written-XXXXXX")"
 }
 
 scripts/install_cpp.sh "$work/prefix"
@@ -184,7 +194,7 @@ run type_names
 run ntuple testdata
 run ntuple_writer "$(mktemp -d "$work/written-XXXXXX")"
 run 03_columns testdata/dimuon.root:Events
-with_sanitizers
+checked
 for name in store references hepnos_containers hepnos_products hepnos_processor; do
     run "$name" memory:
     run "$name" "$(folder)"
