@@ -173,13 +173,14 @@ fn a_server_that_was_started_again_is_used_again() {
 
 /// Listens on the port of a stopped server and closes each connection; returns how often `asks` connects.
 fn tries(port: u16, asks: impl FnOnce()) -> usize {
-    let bound = || {
-        TcpListener::bind(("127.0.0.1", port)).or_else(|error| {
+    let listen = |_| {
+        let bound = TcpListener::bind(("127.0.0.1", port));
+        if bound.is_err() {
             thread::sleep(Duration::from_millis(100)); // a connection from here may have the port for a moment
-            Err(error)
-        })
+        }
+        bound.ok()
     };
-    let listener = (0..100).find_map(|_| bound().ok()).unwrap();
+    let listener = (0..100).find_map(listen).unwrap();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let counting = scope.spawn(|| {
