@@ -32,7 +32,7 @@ STEPS = [[0, 3000], [5000, 7000]]
 
 @pytest.fixture
 def fileset(dimuon: str) -> dict[str, Any]:
-    described = {"object_path": "Events", "steps": STEPS, "num_entries": N, "uuid": "of no interest here"}
+    described = {"object_path": "Events", "steps": STEPS, "num_entries": N, "uuid": str(fb.open(dimuon).uuid)}
     return {
         "zmumu": {"files": {dimuon: described}, "metadata": {"xsec": 2.5}},
         "ttbar": [f"{dimuon}:Events"],
@@ -132,7 +132,7 @@ def test_slices_and_pickles_of_batches_keep_their_origin(fileset: dict[str, Any]
 
 def test_descriptions_of_coffea_are_filesets(fileset: dict[str, Any], dimuon: str) -> None:
     filespec = pytest.importorskip("coffea.dataset_tools.filespec")
-    files = {dimuon: {"object_path": "Events", "steps": STEPS, "num_entries": N, "uuid": "a"}}
+    files = {dimuon: {"object_path": "Events", "steps": STEPS, "num_entries": N, "uuid": str(fb.open(dimuon).uuid)}}
     spec = filespec.DataGroupSpec({"zmumu": {"files": files, "metadata": {"xsec": 2.5}, "format": "root"}})
     expected = process({"zmumu": fileset["zmumu"]}, origin, reduce=operator.add).value
     assert process(spec, origin, reduce=operator.add).value == expected
@@ -192,6 +192,10 @@ def test_files_that_changed_since_the_fileset_was_made_are_told(dimuon: str, exe
     given = {"d": {"files": {dimuon: {"object_path": "Events", "num_entries": 100}}}}
     with pytest.raises(fb.FemtobarnError, match=r"has 12,000 entries, but the fileset has 100 entries: make the"):
         process(given, len, executor=executor)
+    for known in ({}, {"num_entries": N}):
+        given = {"d": {"files": {dimuon: {"object_path": "Events", "uuid": "0" * 32, **known}}}}
+        with pytest.raises(fb.FemtobarnError, match=r"has the UUID .*, but the fileset has 0000"):
+            process(given, len, executor=executor)
     given = {"d": {"files": {dimuon: {"object_path": "Events", "steps": [[0, 20_000]]}}}}
     with pytest.raises(fb.FileError, match=r"has 12,000 entries, but the fileset has steps up to entry 20,000"):
         list(fb.iterate(given, ["nMuon"]))

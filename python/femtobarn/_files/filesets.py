@@ -12,7 +12,7 @@ from femtobarn._files.open import resolve
 from femtobarn._shared.steps import as_integer
 from femtobarn.errors import FileError, UsageError
 
-__all__ = ["Source", "changed", "is_fileset", "metadata_of", "ranges_of", "sources_of"]
+__all__ = ["Source", "check_same", "is_fileset", "metadata_of", "ranges_of", "sources_of"]
 
 # What the description of a dataset may have. Those of the second group concern other programs.
 _OF_DATASET = ("files", "metadata", "treename")
@@ -37,6 +37,8 @@ class Source:
         The ranges of entries to read; by default all entries.
     num_entries : int, optional
         Number of entries of the ntuple, if the fileset has it.
+    uuid : str, optional
+        The UUID of the file, if the fileset has it.
     first : int
         The entries before this one are not read.
     """
@@ -46,6 +48,7 @@ class Source:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
     steps: tuple[tuple[int, int], ...] | None = None
     num_entries: int | None = None
+    uuid: str | None = None
     first: int = 0
 
     @property
@@ -162,11 +165,14 @@ def _described(
         if described.get("format") not in (None, "root"):
             raise UsageError(f"{where} has the format {described['format']!r}: only ROOT files can be read")
         steps, n_entries = _steps(where, described), _number(where, described.get("num_entries"))
+        uuid = described.get("uuid")
         pairs = resolve({path: described.get("object_path") or treename}, storage_options)
-        if len(pairs) > 1 and (steps is not None or n_entries is not None):
-            raise UsageError(f"{where}: steps and num_entries belong to one file, but it matches {len(pairs)} files")
+        if len(pairs) > 1 and (steps or n_entries or uuid) is not None:
+            raise UsageError(
+                f"{where}: steps, num_entries and uuid belong to one file, but it matches {len(pairs)} files"
+            )
         for pair in pairs:
-            yield Source(pair, steps=steps, num_entries=n_entries)
+            yield Source(pair, steps=steps, num_entries=n_entries, uuid=None if uuid is None else str(uuid))
 
 
 def _check_keys(where: str, given: Mapping[Any, Any], known: tuple[str, ...], of_others: tuple[str, ...]) -> None:
@@ -227,25 +233,26 @@ def ranges_of(source: Source, n_entries: int) -> tuple[tuple[int, int], ...]:
     Raises
     ------
     FileError
-        If the file has another number of entries than the fileset says. The kind is "file-changed".
+        If there are steps beyond its end. The kind is "file-changed".
     """
     steps = source.steps
-    expected = source.num_entries
-    if steps and expected is None and steps[-1][1] > n_entries:
-        raise changed(source.path, f"steps up to entry {steps[-1][1]:,}", n_entries)
-    if expected is not None and expected != n_entries:
-        raise changed(source.path, f"{expected:,} entries", n_entries)
+    if steps and source.num_entries is None and steps[-1][1] > n_entries:
+        raise _changed(source.path, f"{n_entries:,} entries", f"steps up to entry {steps[-1][1]:,}")
     ranges = ((0, n_entries),) if steps is None else steps
     clipped = ((max(start, source.first), min(stop, n_entries)) for start, stop in ranges)
     return tuple((start, stop) for start, stop in clipped if start < stop)
 
 
-def changed(path: str, what: str, n_entries: int) -> FileError:
-    """Return the error of a file that is not the one of the fileset."""
-    return FileError(
-        f"{path} has {n_entries:,} entries, but the fileset has {what}: make the fileset again",
-        kind="file-changed",
-    )
+def check_same(path: str, ntuple: NTuple, n_entries: int | None, uuid: str | None) -> None:
+    """Raise if a file has not the number of entries, or the UUID, that the fileset has for it."""
+    if n_entries is not None and n_entries != ntuple.num_entries:
+        raise _changed(path, f"{ntuple.num_entries:,} entries", f"{n_entries:,} entries")
+    if uuid is not None and uuid != str(ntuple.uuid):
+        raise _changed(path, f"the UUID {ntuple.uuid}", uuid)
+
+
+def _changed(path: str, found: str, expected: str) -> FileError:
+    return FileError(f"{path} has {found}, but the fileset has {expected}: make the fileset again", kind="file-changed")
 
 
 def _files(files: object, storage_options: Mapping[str, Any] | None) -> Iterator[NTuple | tuple[str, str | None]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from femtobarn._files.bad_files import BadFiles, SkipBadFiles, none_left
-from femtobarn._files.filesets import Source, ranges_of, sources_of
+from femtobarn._files.filesets import Source, check_same, ranges_of, sources_of
 from femtobarn._files.libraries import grouping, regularize
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import Files, Opening, open_pairs
@@ -402,6 +402,8 @@ class Line:
         source = file.source
         try:
             nt = self._opened(file)
+            if nt.files:
+                check_same(source.path, nt, source.num_entries, source.uuid)
             ranges = ranges_of(source, nt.num_entries) if nt.files else ()
         except Exception as error:
             if not self._bad_files.skips(source.path, error, source.dataset):

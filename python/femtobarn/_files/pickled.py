@@ -61,6 +61,8 @@ class Place(NamedTuple):
         The path as the user has given it, if it is another one.
     n_entries : int or None
         How many entries the file must have, if nobody has opened it.
+    uuid : str or None
+        The UUID that it must have, if nobody has opened it.
     """
 
     path: str
@@ -70,6 +72,7 @@ class Place(NamedTuple):
     kind: int = 0
     given: str | None = None
     n_entries: int | None = None
+    uuid: str | None = None
 
     @classmethod
     def of(cls, path: str, name: str | None, state: _State | None, **others: Any) -> Place:

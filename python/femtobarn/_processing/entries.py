@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from femtobarn._files.filesets import Source, changed, metadata_of, ranges_of, sources_of
+from femtobarn._files.filesets import Source, check_same, metadata_of, ranges_of, sources_of
 from femtobarn._files.libraries import grouping
 from femtobarn._files.many import File, Line, Request
 from femtobarn._files.ntuple import NTuple
@@ -434,8 +434,7 @@ class FilesetWork(_EntriesWork):
         ntuple = self._here.get(piece.file)
         if ntuple is None:
             ntuple = opened_files([place._replace(start=0)], self._options)
-        if place.n_entries is not None and place.n_entries != ntuple.num_entries:
-            raise changed(place.file, f"{place.n_entries:,} entries", ntuple.num_entries)
+        check_same(place.file, ntuple, place.n_entries, place.uuid)
         return ntuple, place.start
 
     def identity(self) -> dict[str, str]:
@@ -530,7 +529,7 @@ class FilesetWork(_EntriesWork):
         assert not isinstance(source.of, NTuple), "sources are paths"
         n_entries = source.num_entries or 0
         own = size or _even(n_entries, _share(n_entries * len(self.sources), *self._balance))
-        place = Place.of(*source.of, None, n_entries=n_entries)
+        place = Place.of(*source.of, None, n_entries=n_entries, uuid=source.uuid)
         for start, stop in ranges_of(source, n_entries):
             for low, high in _cut(start, stop, own, []):
                 yield Piece(0, high - low, start=low, place=place._replace(start=low))
