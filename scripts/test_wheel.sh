@@ -21,6 +21,9 @@ newest=$(objdump -T unpacked/femtobarn/_core*.so | grep -o 'GLIBC_[0-9.]*' | cut
 [ "$(printf '%s\n2.28\n' "$newest" | sort -V | tail -n1)" = 2.28 ] || { echo "it needs GLIBC $newest" && exit 1; }
 shown=$(nm -D --defined-only unpacked/femtobarn/_core*.so | awk '$3 != "PyInit__core" && $3 !~ /^fb_/ { print $3 }')
 [ -z "$shown" ] || { echo "it shows symbols: $shown" && exit 1; }
+missing=$(comm -13 <(nm -D --defined-only unpacked/femtobarn/_core*.so | awk '{ print $3 }' | sort -u) \
+    <(grep -v inline unpacked/femtobarn/include/femtobarn.h | grep -oE '\bfb_[a-z0-9_]+\(' | tr -d '(' | sort -u))
+[ -z "$missing" ] || { echo "dataframes of ROOT do not find: $missing" && exit 1; }
 for name in femtobarn.h femtobarn/rdf.hxx; do test -s "unpacked/femtobarn/include/$name"; done
 for name in LICENSE THIRD-PARTY-NOTICES.txt; do test -s unpacked/femtobarn-*.dist-info/licenses/$name; done
 for name in zstd-sys lmdb-master-sys liblzma-sys ring object_store; do

@@ -4,12 +4,14 @@
 set -euo pipefail
 script=$(mktemp)
 trap 'rm -f "$script"' EXIT
-echo '{ global: PyInit_*; local: *; };' >"$script"
+echo '{ global: PyInit_*; fb_*; local: *; };' >"$script"
 args=()
 for arg in "$@"; do
     case $arg in
-    # zig brings its own unwinder and linker
-    -lgcc_s | -lgcc_eh) args+=(-lunwind) ;;
+    # not zig's own unwinder, which cannot end threads of Python: glibc ends them with that of gcc
+    -lgcc_s) args+=("$(cc -print-file-name=libgcc_s.so.1)") ;;
+    -lgcc_eh) ;;
+    # zig brings its own linker
     -fuse-ld=* | -B*gcc-ld* | -Wl,--no-undefined-version) ;;
     # rustc exports all C functions in crates, and zig's linker cannot exclude functions of libraries
     -Wl,--version-script=*) args+=("-Wl,--version-script=$script") ;;

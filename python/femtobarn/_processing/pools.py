@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
 import contextlib
 import itertools
@@ -14,6 +15,7 @@ import sys
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -126,9 +128,23 @@ class ThreadPool:
         self._ends = ends_early
         for _ in self._threads:
             self._todo.put(None)
-        if not ends_early:
-            for thread in self._threads:
-                thread.join()
+        if ends_early:
+            _ending.update(self._threads)  # what they do may take long: nobody waits before the end of Python
+            return
+        for thread in self._threads:
+            thread.join()
+
+
+_ending: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_PATIENCE = 10.0  # seconds at the end of Python for all threads that are ending
+
+
+@atexit.register
+def _join() -> None:
+    """Wait for threads: one that comes back from the core into a Python that has ended brings down the process."""
+    until = time.monotonic() + _PATIENCE
+    for thread in list(_ending):
+        thread.join(max(until - time.monotonic(), 0))
 
 
 @contextlib.contextmanager
