@@ -12,6 +12,16 @@ from femtobarn.coffea import Runner
 EXECUTORS = ("threads", "processes", "dask")
 
 
+def column_of(events):
+    """Return a function that returns a column by its name in NanoAOD."""
+
+    def column(name):
+        collection, _, member = name.partition("_")
+        return events[collection][member]
+
+    return column
+
+
 class TtbarProcessor(processor.ProcessorABC):
     """Fills the histogram of each sample."""
 
@@ -19,23 +29,19 @@ class TtbarProcessor(processor.ProcessorABC):
         self.btag = btag
 
     def process(self, events):
-        def column(name):
-            collection, _, member = name.partition("_")
-            return events[collection][member]
-
         filled = Filled()
-        fill(filled, events.metadata["sample"], column, self.btag)
+        fill(filled, events.metadata["sample"], column_of(events), self.btag)
         return {events.metadata["dataset"]: filled}
 
     def postprocess(self, accumulator):
         return accumulator
 
 
-def run(fileset, executor="threads", btag="btagCSVV2", runner=Runner, **options):
+def run(fileset, executor="threads", btag="btagCSVV2", runner=Runner, analysis=TtbarProcessor, **options):
     """Return a `Filled` for each sample; options are those of the Runner."""
     NanoAODSchema.warn_missing_crossrefs = False
     options = {"schema": NanoAODSchema, "chunksize": 100_000, "metadata_cache": {}} | options
-    return runner(executor_of(executor), **options)(fileset, TtbarProcessor(btag))
+    return runner(executor_of(executor), **options)(fileset, analysis(btag))
 
 
 def executor_of(name):

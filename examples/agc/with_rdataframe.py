@@ -29,9 +29,12 @@ def native(files):
     return ROOT.RDataFrame(name, paths)
 
 
-def run(fileset, executor="threads", btag="btagCSVV2", frame=fb.rdataframe):
-    """Return a `Filled` for each sample; `frame` makes a dataframe of files."""
-    booked = {name: book(name, frame(dataset["files"]), btag) for name, dataset in fileset.items()}
+def run(fileset, executor="threads", btag="btagCSVV2", frame=fb.rdataframe, **options):
+    """Return a `Filled` for each sample; `frame` makes a dataframe of files, with options."""
+    if executor == "threads":
+        ROOT.EnableImplicitMT()
+    booked = {name: book(name, frame(dataset["files"], **options), btag) for name, dataset in fileset.items()}
+    ROOT.RDF.RunGraphs([one.events for one in booked.values()])
     return {name: filled(one) for name, one in booked.items()}
 
 
@@ -44,7 +47,7 @@ def book(name, frame, btag):
 
 
 def filled(booked):
-    """Return the results; the first one runs the event loop."""
+    """Return the results of an event loop."""
     result = Filled(int(booked.events.GetValue()))
     bins = result.histogram.view(flow=True)
     for region, (histograms, sums) in enumerate(zip(booked.histograms, booked.sums, strict=True)):
