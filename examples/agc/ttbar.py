@@ -18,9 +18,8 @@ from contextlib import ExitStack
 from generate import generate
 from samples import SAMPLES, fileset_of, named, write
 
-import femtobarn as fb
-
 VARIANTS = ["awkward", "flat", "coffea", "rdataframe"]
+SHOWN = {"pseudodata", *(sample.process for sample in SAMPLES)}
 
 
 def main():
@@ -46,10 +45,11 @@ def main():
         files = options.files or generate(stack.enter_context(tempfile.TemporaryDirectory()))
         histograms = named(variant.run(fileset_of(files), options.executor, options.btag))
     for name, histogram in histograms.items():
-        print(f"{name:40}{histogram.sum().value:12.1f} events")
+        if name.partition("_")[2] in SHOWN:
+            print(f"{name:24}{histogram.sum().value:12.1f} events")
+    print(f"{len(histograms)} histograms")
     if options.output:
         write(options.output, histograms)
-        print(f"{options.output}: {len(fb.histograms(options.output))} histograms")
 
 
 if __name__ == "__main__":

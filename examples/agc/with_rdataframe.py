@@ -34,7 +34,6 @@ def run(fileset, executor="threads", btag="btagCSVV2", frame=fb.rdataframe, **op
     if executor == "threads":
         ROOT.EnableImplicitMT()
     booked = {name: book(name, frame(dataset["files"], **options), btag) for name, dataset in fileset.items()}
-    ROOT.RDF.RunGraphs([one.events for one in booked.values()])
     return {name: filled(one) for name, one in booked.items()}
 
 
@@ -47,7 +46,7 @@ def book(name, frame, btag):
 
 
 def filled(booked):
-    """Return the results of an event loop."""
+    """Return the results; the first one runs the event loop."""
     result = Filled(int(booked.events.GetValue()))
     bins = result.histogram.view(flow=True)
     for region, (histograms, sums) in enumerate(zip(booked.histograms, booked.sums, strict=True)):
