@@ -113,7 +113,7 @@ def split(inputs: dict[str, list[str]], options: Any) -> list[Group]:
         each = repeated(files, options)
         entries, rows = [], []
         for label in (*VARIANTS, *PEERS):
-            fills = VARIANTS.get(label, {}).get("variant") in ("awkward", "coffea") or label == UPROOT
+            fills = label in ("awkward", "coffea")  # on uproot coffea fills the same, and takes minutes
             for part in PARTS if fills else [part for part in PARTS if part != "compute"]:
                 one = entry(f"{label}, {part}", each, part=part)
                 one.checked = False
