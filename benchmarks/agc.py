@@ -43,8 +43,8 @@ PEERS = {
     UPROOT: {"competitor": "Coffea", "variant": "coffea", "reader": "uproot"},
 }
 IN_PYTHON = ("flat", "awkward", "coffea")
-EXECUTORS = ("threads", "processes", "dask")
-PARTS = ("open", "read", "compute", "all")
+EXECUTORS = ("threads", "processes", "pool", "dask")  # a pool keeps its processes between runs
+PARTS = ("open", "read", "all")
 
 
 def entry(label: str, files: list[list[str]], **more: Any) -> Entry:
@@ -107,14 +107,13 @@ def local(inputs: dict[str, list[str]], options: Any) -> list[Group]:
 
 
 def split(inputs: dict[str, list[str]], options: Any) -> list[Group]:
-    """CPU seconds of parts, from runs in which others are left out."""
+    """CPU seconds of parts, from runs in which others are left out; filling is measured."""
     groups = []
     for name, files in inputs.items():
         each = repeated(files, options)
         entries, rows = [], []
         for label in (*VARIANTS, *PEERS):
-            fills = label in ("awkward", "coffea")  # on uproot coffea fills the same, and takes minutes
-            for part in PARTS if fills else [part for part in PARTS if part != "compute"]:
+            for part in PARTS:
                 one = entry(f"{label}, {part}", each, part=part)
                 one.checked = False
                 entries.append(one)
@@ -125,16 +124,14 @@ def split(inputs: dict[str, list[str]], options: Any) -> list[Group]:
         measure(group, options.runs)
         found = {one.label: one for one in entries}
         for label in (*VARIANTS, *PEERS):
-            times = {part: found[f"{label}, {part}"] for part in PARTS if f"{label}, {part}" in found}
+            times = {part: found[f"{label}, {part}"] for part in PARTS}
             if not all(one.ran for one in times.values()):
                 rows.append([label, "**failed**"])
                 continue
             cpu = {part: one.median_of("cpu") for part, one in times.items()}
-            steps = [cpu["open"], cpu["read"] - cpu["open"]]
-            if "compute" in cpu:
-                steps += [cpu["compute"] - cpu["read"], cpu["all"] - cpu["compute"]]
-            row = [f"{max(step, 0):.2f}" for step in steps]
-            row += [] if "compute" in cpu else [f"{cpu['all'] - cpu['read']:.2f}", "(in computing)"]
+            filling = times["all"].median_of("filling")
+            steps = cpu["open"], cpu["read"] - cpu["open"], cpu["all"] - cpu["read"] - filling
+            row = [f"{max(step, 0):.2f}" for step in steps] + [f"{filling:.2f}" if filling else "(in computing)"]
             memory = found.get(f"{label}, in memory")
             above = f"{memory.median_of('cpu'):.2f}, {ratio(times['all'], memory)}" if memory else ""
             rows.append([label, *row, f"{cpu['all']:.2f}", above])
@@ -151,12 +148,15 @@ def executors(inputs: dict[str, list[str]], options: Any) -> list[Group]:
     for name, files in inputs.items():
         each = repeated(files, options)
         entries = [
-            entry(f"{label}, {kind}", each, executor=kind, workers=2) for label in IN_PYTHON for kind in EXECUTORS
+            entry(f"{label}, {kind}", each, executor=kind, workers=2)
+            for label in IN_PYTHON
+            for kind in EXECUTORS
+            if (label, kind) != ("coffea", "pool")
         ]
         group = Group(f"{name}, local, two workers", entries)
         measure(group, options.runs)
-        walls = [f"{one.median():.2f}" if one.ran else "**failed**" for one in entries]
-        rows = [[label, *walls[at * 3 : at * 3 + 3]] for at, label in enumerate(IN_PYTHON)]
+        walls = {one.label: f"{one.median():.2f}" if one.ran else "**failed**" for one in entries}
+        rows = [[label, *(walls.get(f"{label}, {kind}", "") for kind in EXECUTORS)] for label in IN_PYTHON]
         print(f"## {group.title}\n\n{table(['wall s', *EXECUTORS], rows)}\n")
         print("\n".join(notes(group)))
         groups.append(group)
