@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import resource
@@ -254,12 +255,11 @@ READERS = {"femtobarn": Femtobarn, "uproot": Uproot, "root": Root, "floor": Limi
 def competitor_of(spec: dict[str, Any]) -> Any:
     if spec["competitor"] in READERS:
         return READERS[spec["competitor"]](spec)
-    import _mergers
-    import _remotes
-    import _writers
-
-    module = next(module for module in (_mergers, _remotes, _writers) if hasattr(module, spec["competitor"]))
-    return getattr(module, spec["competitor"])(spec)
+    for name in ("_mergers", "_remotes", "_writers", "_analyses"):
+        module = importlib.import_module(name)
+        if hasattr(module, spec["competitor"]):
+            return getattr(module, spec["competitor"])(spec)
+    raise KeyError(spec["competitor"])
 
 
 def status(name: str) -> int:

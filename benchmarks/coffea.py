@@ -2,11 +2,11 @@
 
     python benchmarks/coffea.py [--files FILE ...] [--tree FILE] [--runs N] [--rtt MS] [--json FILE]
 
-Nine NanoAOD files as RNTuple are processed by `examples/agc/ttbar.py` with coffea's Runner and with femtobarn's. They
-are those of --files, or are drawn at random from `../shared/data/ttree/nanoaod_v5_1000.root`. The overhead is the time
-to make events of an open file and to touch the pt of jets, for one event. --tree is a TTree whose first events are read
-at once. With --rtt, a file is read through a Toxiproxy that adds latency. Readers are separate processes, which run in
-turn. Prints a Markdown report; the exit code is always 0.
+Nine NanoAOD files as RNTuple are processed by `examples/agc/with_coffea.py` with coffea's Runner and with femtobarn's.
+They are those of --files, or are drawn at random from `../shared/data/ttree/nanoaod_v5_1000.root`. The overhead is the
+time to make events of an open file and to touch the pt of jets, for one event. --tree is a TTree whose first events are
+read at once. With --rtt, a file is read through a Toxiproxy that adds latency. Readers are separate processes, which
+run in turn. Prints a Markdown report; the exit code is always 0.
 """
 
 from __future__ import annotations
@@ -47,21 +47,18 @@ def from_root(reader: str, file: Any, **options: Any) -> Any:
 
 def agc(reader: str, files: list[str]) -> dict[str, Any]:
     """Run the analysis twice in one process; the first run includes imports of what is imported late."""
+    import with_coffea
     from coffea import processor
-    from ttbar import TtbarProcessor, fileset_of
+    from samples import fileset_of
 
-    import femtobarn as fb
-    from femtobarn.coffea import Runner
-
-    fileset = fileset_of(files, fb.open(f"{files[0]}:Events").num_entries)
-    make = Runner if reader == "femtobarn" else processor.Runner
+    fileset = fileset_of(files)
+    runner = with_coffea.Runner if reader == "femtobarn" else processor.Runner
     found = []
     for _ in range(2):
-        run = make(processor.IterativeExecutor(status=False), chunksize=500_000, metadata_cache={})
         began, used = time.perf_counter(), time.process_time()
-        out = run(fileset, TtbarProcessor())
+        out = with_coffea.run(fileset, runner=runner, chunksize=500_000)
         found.append((time.perf_counter() - began, time.process_time() - used))
-    sums = {name: float(histogram.sum(flow=True).value) for name, histogram in out["histograms"].items()}
+    sums = {name: float(filled.histogram.sum(flow=True).value) for name, filled in out.items()}
     return {"seconds": min(one for one, _ in found), "cpu": min(cpu for _, cpu in found), "check": sums}
 
 

@@ -63,8 +63,10 @@ def path_of(folder: Path, name: str) -> Path:
     return folder / f"{name if name.startswith('tree_') else 'nano_' + name}.root"
 
 
-def ensure(folder: Path, n_events: int, root_python: str, names: Iterable[str] = SETTINGS) -> dict[str, Path]:
-    """Return the files with these names; make missing files."""
+def ensure(
+    folder: Path, n_events: int, root_python: str, names: Iterable[str] = SETTINGS, seed: int = 1
+) -> dict[str, Path]:
+    """Return the files with these names; make missing files, of events that are drawn by a seed."""
     files = {name: path_of(folder, name) for name in names}
     missing = {name: path for name, path in files.items() if not path.exists()}
     if not missing:
@@ -72,12 +74,12 @@ def ensure(folder: Path, n_events: int, root_python: str, names: Iterable[str] =
     step([root_python, "-c", "import ROOT"], "sure that there is ROOT")
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        raw = raw_tree(folder, n_events, Path(scratch))
+        raw = raw_tree(folder, n_events, Path(scratch), seed)
         for name, path in missing.items():
             part = Path(scratch) / path.name
             if name in TREES:
                 # hadd rewrites baskets only if the compression differs, and the raw tree has zlib
-                others = ensure(folder, n_events, root_python, ["tree_zstd"]) if name == "tree_zlib" else {}
+                others = ensure(folder, n_events, root_python, ["tree_zstd"], seed) if name == "tree_zlib" else {}
                 source = others.get("tree_zstd", raw)
                 step([root_python, "-c", HADD, str(source), str(part), str(TREES[name])], path.name)
             else:
@@ -86,7 +88,7 @@ def ensure(folder: Path, n_events: int, root_python: str, names: Iterable[str] =
     return files
 
 
-def raw_tree(folder: Path, n_events: int, scratch: Path) -> Path:
+def raw_tree(folder: Path, n_events: int, scratch: Path, seed: int) -> Path:
     """Return the tree as written by uproot, with a basket for each 20,000 entries."""
     tree = path_of(folder, "tree_raw")
     if not tree.exists():
@@ -94,7 +96,9 @@ def raw_tree(folder: Path, n_events: int, scratch: Path) -> Path:
             if not needed.exists():
                 raise MissingInputError(f"nothing can be made in {folder}: {needed} is missing")
         part = scratch / tree.name
-        step([sys.executable, str(MAKER), str(SOURCE), str(part), str(n_events), "1", "zlib"], f"{n_events} events")
+        step(
+            [sys.executable, str(MAKER), str(SOURCE), str(part), str(n_events), str(seed), "zlib"], f"{n_events} events"
+        )
         part.replace(tree)
     return tree
 

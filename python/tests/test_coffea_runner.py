@@ -10,7 +10,6 @@ from pathlib import Path
 from uuid import UUID
 
 import awkward as ak
-import numpy as np
 import pytest
 
 import femtobarn as fb
@@ -29,7 +28,6 @@ from femtobarn.coffea import FileCache, Runner, preprocess
 # coffea and its schemas warn of much
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-AGC = Path(__file__).resolve().parents[2] / "examples/agc"
 ITERATIVE = IterativeExecutor(status=False)
 
 
@@ -408,62 +406,3 @@ def test_a_cache_survives_several_writers(tmp_path):
     assert len(FileCache(tmp_path / "files.sqlite")) == 80
     with sqlite3.connect(tmp_path / "files.sqlite") as database:
         assert database.execute("SELECT COUNT(*) FROM files").fetchone() == (80,)
-
-
-# -- the AGC -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def agc(monkeypatch):
-    monkeypatch.syspath_prepend(str(AGC))
-    import ttbar
-
-    return ttbar
-
-
-@pytest.mark.parametrize(
-    ("file", "btag", "expected"),
-    [
-        (
-            "ttree/nanoaod_v5_1000.root",
-            "btagCSVV2",
-            {
-                ("4j1b", "nominal"): (35, 14017.016),
-                ("4j2b", "nominal"): (73, 19163.01),
-                ("4j1b", "pt_scale_up"): (34, 13980.56),
-                ("4j2b", "pt_scale_up"): (75, 20470.32),
-            },
-        ),
-        (
-            "ttree/nano_tt_v12.root",
-            "btagDeepFlavB",
-            {
-                ("4j1b", "nominal"): (9, 3780.703),
-                ("4j2b", "nominal"): (30, 7347.70),
-                ("4j1b", "pt_scale_up"): (11, 4475.96),
-                ("4j2b", "pt_scale_up"): (31, 7754.95),
-            },
-        ),
-    ],
-    ids=["v5", "v12"],
-)
-def test_the_agc_selects_what_rdataframe_selects(shared, agc, file, btag, expected):
-    """The numbers are those of ROOT's RDataFrame."""
-    run = Runner(ITERATIVE, chunksize=300, metadata_cache={})
-    out = run({"tt": {"files": {str(shared / file): "Events"}}}, agc.TtbarProcessor(btag))
-    for key, (n, total) in expected.items():
-        assert out["counts"]["tt"][key] == {"n": n, "sum": pytest.approx(total, rel=1e-6)}
-
-
-@pytest.mark.oracle
-def test_the_agc_fills_the_same_histograms_as_on_uproot(shared, agc):
-    path = str(shared / "ttree/nanoaod_v5_1000.root")
-    every = agc.fileset_of([path] * 9, 1000)
-    fileset = {name: every[name] for name in ("ttbar__nominal", "ttbar__ME_var", "wjets__nominal")}
-    options = {"chunksize": 2000, "metadata_cache": {}}
-    ours = Runner(ITERATIVE, **options)(fileset, agc.TtbarProcessor())["histograms"]
-    theirs = processor.Runner(ITERATIVE, **options)(fileset, agc.TtbarProcessor())["histograms"]
-    assert [len(histogram.axes["variation"]) for histogram in ours.values()] == [14, 14]
-    for region in ("4j1b", "4j2b"):
-        assert ours[region] == theirs[region]
-        assert np.isfinite(ours[region].values()).all()

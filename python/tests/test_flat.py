@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +152,27 @@ def test_pickles_of_views_are_of_the_same_class(dimuon: str) -> None:
     assert type(again) is type(flat)
     assert type(again.Muon) is type(flat.Muon)
     assert all(map(np.array_equal, again.Muon, flat.Muon))
+
+
+CACHED = """
+import sys
+import numba
+import femtobarn as fb
+
+@numba.njit(cache=True)
+def count(batch):
+    return len(batch.Muon.pt)
+
+count(fb.open(sys.argv[1]).arrays(["nMuon", "Muon_pt"], library="flat"))
+print(sum(count.stats.cache_hits.values()))
+"""
+
+
+def test_a_function_that_numba_has_cached_is_not_compiled_again_in_another_process(dimuon: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CACHED)
+    run = [subprocess.run([sys.executable, script, dimuon], capture_output=True, text=True) for _ in range(2)]
+    assert [one.stdout for one in run] == ["0\n", "1\n"], run[-1].stderr
 
 
 def test_memory_of_a_step_is_used_again_when_nobody_holds_it(tmp_path: Path) -> None:

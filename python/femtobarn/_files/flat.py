@@ -136,7 +136,6 @@ def named_tuple(name: str, columns: dict[str, Any]) -> Any:
     return named_tuple_class(name, tuple(columns))(*columns.values())
 
 
-@functools.lru_cache(maxsize=10_000)
 def named_tuple_class(name: str, fields: tuple[str, ...]) -> type:
     """Return a class of named tuples, the same for the same names. Names that Python does not allow are changed."""
     names: list[str] = []
@@ -145,17 +144,25 @@ def named_tuple_class(name: str, fields: tuple[str, ...]) -> type:
         while plain in names:
             plain += "_"
         names.append(plain)
-    made = namedtuple(_identifier(name), names)  # type: ignore[misc] # noqa: PYI024 (the members depend on the data)
-    return type(made.__name__, (made,), {"__slots__": (), "_of": (name, fields), "__reduce__": _reduced})
+    return _class(_BETWEEN.join([_identifier(name), *names]))
 
 
-def _reduced(self: Any) -> tuple[Any, ...]:
-    """Pickle the names of the class, which is in no module."""
-    return _made, (*self._of, tuple(self))
+_BETWEEN = "|"  # names in the qualified name of a class
 
 
-def _made(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    return named_tuple_class(name, fields)(*values)
+@functools.lru_cache(maxsize=10_000)
+def _class(qualified: str) -> type:
+    """Return the class with this qualified name, by which pickle finds it, and so Numba in its cache of functions."""
+    name, *names = qualified.split(_BETWEEN)
+    made = namedtuple(name, names)  # type: ignore[misc] # noqa: PYI024 (the members depend on the data)
+    return type(name, (made,), {"__slots__": (), "__qualname__": qualified, "__module__": __name__})
+
+
+def __getattr__(qualified: str) -> type:
+    """Return a class of named tuples by its qualified name."""
+    if _BETWEEN not in qualified:
+        raise AttributeError(f"module {__name__!r} has no attribute {qualified!r}")
+    return _class(qualified)
 
 
 def _identifier(name: str) -> str:
