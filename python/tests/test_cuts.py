@@ -458,3 +458,40 @@ def test_process_refuses_cuts_that_it_cannot_use(dimuon):
         fb.process(dimuon, len, by="batch", virtual=True, cut="nMuon > 1", progress=False)
     with pytest.raises(fb.KeyNotFoundError, match='no field "nMuons"'):
         fb.process(dimuon, len, by="batch", cut="nMuons > 1", progress=False)
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_datasets_of_a_fileset_have_cuts_of_their_own(dimuon, executor):
+    """As data have a golden JSON, and simulation has none."""
+    files = {"data": [f"{dimuon}:Events"], "simulation": {"files": {dimuon: "Events"}}}
+    cut = {"data": "nMuon >= 4"}
+    found = {}
+    for batch in fb.iterate(files, ["event"], cut=cut, step_size=5000):
+        found.setdefault(batch.dataset, []).extend(batch.event.to_list())
+    every = fb.open(dimuon).arrays(["event", "nMuon"])
+    assert found == {"data": every.event[every.nMuon >= 4].to_list(), "simulation": every.event.to_list()}
+    for by, function in (("batch", events_of), ("event", event_of)):
+        options = {"by": by, "preload": ["event"], "cut": cut, "by_dataset": True, "reduce": operator.add}
+        result = fb.process(files, function, executor=executor, workers=2, progress=False, **options)
+        assert result.value == found
+    for wrong, message in (
+        ({"dat": "nMuon > 1"}, "the dataset 'dat', which the fileset does not have; did you mean 'data'"),
+        ({"data": None}, "the cut of dataset 'data' is None"),
+        ({"data": 1}, "cut must be an expression"),
+    ):
+        with pytest.raises(fb.UsageError, match=message):
+            fb.process(files, len, cut=wrong)
+        with pytest.raises(fb.UsageError, match=message):
+            fb.iterate(files, cut=wrong)
+    with pytest.raises(fb.UsageError, match="a dict of cuts is for the datasets of a fileset"):
+        fb.process(dimuon, len, cut=cut)
+    with pytest.raises(fb.UsageError, match="a dict of cuts is for the datasets of a fileset"):
+        fb.open(dimuon).arrays(cut=cut)
+
+
+def events_of(batch):
+    return batch.event.to_list()
+
+
+def event_of(event):
+    return [int(event.event)]

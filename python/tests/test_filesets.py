@@ -304,11 +304,26 @@ def test_on_error_skip_loses_the_batch_that_failed_and_nothing_more(tmp_path: Pa
         process(given, len, preload=["x"], executor=executor, output_batch_size=1000)
 
 
+def fields_of(batch: fb.EntryBatch) -> set[tuple[str | None, str]]:
+    return {(batch.dataset, name) for name in batch.fields}
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_filters_read_fields_where_files_have_them(tmp_path: Path, executor: str) -> None:
+    fb.write(tmp_path / "data.root", {"x": np.arange(10.0), "y": np.arange(10)}, name="Events")
+    fb.write(tmp_path / "mc.root", {"x": np.arange(10.0), "genWeight": np.ones(10)}, name="Events")
+    files = {name: [str(tmp_path / f"{name}.root")] for name in ("data", "mc")}
+    result = process(files, fields_of, reduce=operator.or_, filter_name=["x", "gen*"], executor=executor, preload=())
+    assert result.value == {("data", "x"), ("mc", "x"), ("mc", "genWeight")}
+    with pytest.raises(fb.UsageError, match="filter_name is for ntuples and files"):
+        fb.process(fb.DataStore.connect("memory:").root.create_dataset("a"), len, filter_name="x")
+
+
 # -- tasks and workers --------------------------------------------------------------------------------------
 
 
 def work_of(files: Any) -> FilesetWork:
-    work = FilesetWork(files, ("nMuon",), conditions(None, None), None, "ak", {}, BadFiles(False))
+    work = FilesetWork(files, (("nMuon",), None), conditions(None, None), None, "ak", {}, BadFiles(False))
     work.batch_size("batch", 2, False)
     return work
 

@@ -485,3 +485,16 @@ def test_drawings_show_the_bins(need, capsys, tmp_path):
     assert "&lt;x&gt;" in h._repr_html_()
     assert "<x>" not in h._repr_html_()
     assert repr(h) == "<TH1D 'h', 4 entries; xaxis '<x>': 4 bins from 0 to 4>"
+
+
+def test_histograms_are_added_to_those_of_hist_and_by_sum(tmp_path):
+    hist = pytest.importorskip("hist")
+    filled = hist.Hist.new.Reg(4, 0, 4, name="x").Weight().fill([0.5, 1.5, 1.6], weight=[1, 2, 3])
+    fb.write(tmp_path / "h.root", filled, name="h")
+    h = fb.histogram(tmp_path / "h.root")
+    expected = 2 * filled.values(flow=True), 2 * filled.variances(flow=True)
+    for total in (h + h, h + filled, sum([h, h])):
+        assert np.array_equal(total.values(flow=True), expected[0])
+        assert np.array_equal(total.variances(flow=True), expected[1])
+    with pytest.raises(TypeError):
+        h + 1

@@ -33,7 +33,7 @@ def test_a_task_opens_the_files_of_its_entries_alone(several):
     sizes = []
     for n in (3, 30):
         nt = fb.open(several(n))
-        work = NTupleWork(nt, ("run", "event"), conditions(None, None))
+        work = NTupleWork(nt, (("run", "event"), None), conditions(None, None))
         packed = pickle.dumps(work)
         elsewhere = pickle.loads(packed)
         pieces = [pickle.dumps(piece) for piece in work.pieces((5000, 5000), 0, 17_000, loads=False)]

@@ -1424,3 +1424,28 @@ def test_failures_of_any_rank_end_the_job_on_all(url: str, ranks: int, tmp_path:
         if ranks == 1 and what.startswith(("one rank", "unsendable", "worker:")):
             continue
         assert sum(bool(re.match(what, line)) for line in lines) == expected, (what, said.stdout, said.stderr)
+
+
+SLOW_THREAD = """
+import pathlib, sys, time
+import femtobarn as fb
+
+def function(batch):
+    if batch.entry_start == 0:
+        raise ValueError("not this one")
+    for _ in range(100):  # most of it after the script has ended
+        fb.open(sys.argv[1]).arrays()
+        time.sleep(0.01)
+    pathlib.Path(sys.argv[2]).touch()
+
+fb.process(sys.argv[1], function, preload=["nMuon"], by="batch", output_batch_size=1000, workers=2, progress=False)
+"""
+
+
+def test_threads_end_before_python(dimuon, tmp_path):
+    """One that came back from the core later would bring down the process."""
+    command = [sys.executable, "-c", SLOW_THREAD, dimuon, tmp_path / "done"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1, done.stderr
+    assert "not this one" in done.stderr
+    assert (tmp_path / "done").exists()

@@ -153,3 +153,21 @@ except fb.NotFoundError:
 
 def test_optional_values_conversions_samples_and_errors(run_root, testdata):
     run_root(PROGRAM, testdata)
+
+
+RUN_GRAPHS = """
+import sys, ROOT
+import femtobarn as fb
+ROOT.EnableImplicitMT(2)
+counts = [fb.rdataframe(sys.argv[1], "Events").Filter("nMuon == 2").Count() for _ in range(32)]
+ROOT.RDF.RunGraphs(counts)
+print(*{count.GetValue() for count in counts})
+"""
+
+
+def test_graphs_that_run_at_the_same_time_do_not_wait_for_each_other(run_root, dimuon):
+    """RunGraphs holds the GIL while threads of ROOT read."""
+    run_root("")  # insists on ROOT
+    command = [sys.executable, "-c", RUN_GRAPHS, dimuon]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert done.stdout.split() == ["9741"], done.stderr

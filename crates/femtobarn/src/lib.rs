@@ -79,7 +79,7 @@ pub mod io {
         ByteSource, CacheEntry, CacheFolder, CacheUse, Check, ForeignFs, IoError, MemorySource,
         Outcome, RecordSource, RemoteEntry, Report, ReportTo, SECRET_SETTINGS, SETTINGS,
         SETTINGS_FOR_ALL, Settings, SourceCost, SourceInfo, SourceMeta, SourceState, SourceStatus,
-        Span, Usage, beginning, did_you_mean, end_background, end_record, examine,
+        Span, Together, Usage, beginning, did_you_mean, end_background, end_record, examine,
         is_in_background, is_remote, is_stopped, join_sources, list_folder, local_path, nearest,
         nearest_within, open_own, printable, public, read_foreign_with, record, report_at_exit,
         set_for_all, summary, sweep, tell_notices_by, units, while_waiting, with_causes,

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use femtobarn::documents;
 use femtobarn::inspect::Info;
-use femtobarn::io::SourceMeta;
+use femtobarn::io::{SourceMeta, Together};
 use femtobarn::read::{LazyOptions, Reader, ReaderOptions};
 use femtobarn::{
     BatchStream, Error, OpenOptions, PageCache, ReadOptions, Selection, Steps, StepsOptions,
@@ -475,7 +475,7 @@ impl NTuple {
 
     /// The address of a handle of the C ABI, which its receiver frees.
     fn c_handle(&self) -> usize {
-        let around: Around = |work| Python::attach(|py| py.detach(work));
+        let around: Around = without_gil;
         handle(fb_ntuple::new(self.inner.clone(), Some(around))).expose_provenance()
     }
 
@@ -493,6 +493,19 @@ impl NTuple {
         };
         let selection = py.detach(settled).map_err(to_python)?;
         arrow::schema(py, &selection.arrow_schema())
+    }
+}
+
+/// Runs work of C++ on a thread that may hold the GIL, which threads that read need in order to handle signals. A thread
+/// that Python does not know has no GIL, and must not wait for it: its owner may wait for this thread, as in
+/// `ROOT.RDF.RunGraphs`.
+#[expect(unsafe_code, reason = "PyO3 has no safe function for it")]
+fn without_gil(work: &mut (dyn FnMut() + Send)) {
+    // SAFETY: it can be called on any thread
+    if unsafe { pyo3::ffi::PyGILState_GetThisThreadState() }.is_null() {
+        Together::in_background().work(work);
+    } else {
+        Python::attach(|py| py.detach(work));
     }
 }
 

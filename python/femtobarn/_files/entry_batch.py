@@ -118,6 +118,17 @@ class EntryBatch(ak.Array):  # type: ignore[misc]
         super()._update_class(*args, **kwargs)
         self.__class__ = EntryBatch
 
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name.startswith("_") or name in self.fields:
+                raise
+            raise AttributeError(
+                f"the batch has no field {name!r}: what is read is named where the batch is from, in preload or "
+                f"expressions; the fields are {', '.join(self.fields)}"
+            ) from None
+
     def __getitem__(self, where: Any) -> Any:
         got = super().__getitem__(where)
         if type(got) is ak.Array and not isinstance(where, str) and got.fields == self.fields:

@@ -373,11 +373,20 @@ class Histogram:
     def _repr_html_(self) -> str | None:
         return self._core.svg(False) if self.ndim == 1 else None
 
-    def __add__(self, other: Histogram) -> Histogram:
-        """Return the sum, as hadd and `merge` make it: axes with labels or with other limits are extended."""
-        if not isinstance(other, Histogram):
+    def __add__(self, other: Any) -> Histogram:
+        """Return the sum with this or another kind of histogram.
+
+        It is made as by hadd and `merge`: axes with labels or with other limits are extended.
+        """
+        from femtobarn._writing.to_histogram import is_histogram, to_histogram
+
+        if type(other) is int and other == 0:
+            return self  # of `sum`
+        if not is_histogram(other):
             return NotImplemented
-        return Histogram(self._core.plus(other._core))
+        return Histogram(self._core.plus(to_histogram(other, self.name)))
+
+    __radd__ = __add__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._core.to_bytes(), self.name)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from femtobarn._files.bad_files import BadFiles, SkipBadFiles, none_left
-from femtobarn._files.filesets import Source, check_same, ranges_of, sources_of
+from femtobarn._files.filesets import Source, check_same, metadata_of, ranges_of, sources_of
 from femtobarn._files.libraries import grouping, regularize
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import Files, Opening, open_pairs
@@ -39,7 +39,7 @@ __all__ = ["File", "Line", "Request", "concatenate", "iterate"]
 def iterate(
     files: Files | NTuple,
     expressions: str | Iterable[str] | None = None,
-    cut: str | LumiMask | None = None,
+    cut: str | LumiMask | Mapping[str, str | LumiMask] | None = None,
     *,
     filter_name: Filter = None,
     filter_typename: Filter = None,
@@ -68,7 +68,8 @@ def iterate(
         ``{dataset: [path, …]}`` or ``{dataset: {"files": {path: name of the ntuple}, "metadata": {…}}}``. Instead of
         the name, ``{"object_path": name, "steps": [[start, stop], …]}`` reads only some ranges of entries.
     expressions, cut, filter_name, filter_typename, filter_field, filter_branch, aliases
-        The fields, computed columns and entries, as for `NTuple.arrays`.
+        The fields, computed columns and entries, as for `NTuple.arrays`. A dict of cuts is for some datasets of a
+        fileset: ``cut={"data": fb.lumi_mask("golden.json")}``.
     step_size : int or str
         Number of entries per step, or the memory per step, as "100 MB". A step never crosses the end of a file.
     library, how, ak_add_doc, virtual, record, threads
@@ -120,7 +121,7 @@ def iterate(
         expressions = list(expressions)
     request = Request(
         (expressions, filter_name, filter_typename, filter_field, filter_branch, grouping(library, how)),
-        conditions(cut, aliases),
+        conditions(cut, aliases, metadata_of(files)),
         (regularize(library), how, ak_add_doc),
         step_size,
         num_threads(threads) if threads is not None else None,
@@ -240,9 +241,10 @@ class Request:
     def of(self, nt: NTuple, global_offset: int, source: Source) -> How:
         """Return the request for one ntuple."""
         expressions, *filters = self.fields
-        wanted, paths = nt._wanted(expressions, self.conditions, tuple(filters))
+        given = self.conditions.of(source.dataset)
+        wanted, paths = nt._wanted(expressions, given, tuple(filters))
         output = nt._output(paths, *self.output, virtual=self.lazy[0])
-        query = nt._query(paths, wanted, self.conditions, tuple(filters), self.threads, virtual=self.lazy[0])
+        query = nt._query(paths, wanted, given, tuple(filters), self.threads, virtual=self.lazy[0])
         lazy = nt._lazy_reader(paths, self.threads, *self.lazy)
         nt._warn_of_lacking(paths, wanted.fields, filters[0])
         named = nt._is_named(expressions)

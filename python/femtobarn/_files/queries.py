@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from femtobarn import _core
@@ -19,7 +19,7 @@ __all__ = ["Conditions", "Wanted", "conditions", "split"]
 
 @dataclass(frozen=True)
 class Conditions:
-    """A cut and aliases, the same for all files.
+    """A cut and aliases, the same for all files, or a cut for each of some datasets.
 
     Parameters
     ----------
@@ -29,17 +29,24 @@ class Conditions:
         The expressions of names.
     names : frozenset of str
         The names.
-    texts : (str or None, dict of str to str)
+    texts : (str, dict or None, dict of str to str)
         What the cut and the aliases were made of.
+    of_datasets : dict of str to Conditions
+        Those of datasets that have a cut of their own.
     """
 
     cut: _core.Expression | None
     aliases: _core.Aliases
     names: frozenset[str]
-    texts: tuple[str | None, dict[str, str]]
+    texts: tuple[str | dict[str, str] | None, dict[str, str]]
+    of_datasets: Mapping[str, Conditions] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return conditions, self.texts
+        return conditions, (*self.texts, list(self.of_datasets))
+
+    def of(self, dataset: str | None) -> Conditions:
+        """Return the conditions of a dataset."""
+        return self if dataset is None else self.of_datasets.get(dataset, self)
 
     @property
     def is_empty(self) -> bool:
@@ -63,15 +70,17 @@ class Wanted:
     computed: list[tuple[int, str, _core.Expression]]
 
 
-def conditions(cut: object, aliases: object) -> Conditions:
+def conditions(cut: object, aliases: object, datasets: Collection[str] = ()) -> Conditions:
     """Parse a cut and aliases.
 
     Parameters
     ----------
-    cut : str, LumiMask or None
-        The condition.
+    cut : str, LumiMask, dict or None
+        The condition; or conditions by the name of the dataset, for some of them.
     aliases : dict of str to str, or None
         Expressions by their names; a value may be a `LumiMask`.
+    datasets : collection of str
+        The datasets of the fileset, if there is one.
 
     Returns
     -------
@@ -91,9 +100,26 @@ def conditions(cut: object, aliases: object) -> Conditions:
             raise UsageError(f"names of aliases must be strings, not {name!r}")
         texts[name] = _text(f"alias {name!r}", text)
     known = _core.Aliases(texts)
+    if isinstance(cut, Mapping):
+        _check_datasets(cut, datasets)
+        own = {name: conditions(one, texts) for name, one in cut.items()}
+        cuts = {name: str(one.texts[0]) for name, one in own.items()}
+        return Conditions(None, known, frozenset(texts), (cuts, texts), own)
     text = None if cut is None else _text("cut", cut)
     condition = None if text is None else _core.Expression(text, known)
     return Conditions(condition, known, frozenset(texts), (text, texts))
+
+
+def _check_datasets(cut: Mapping[Any, Any], datasets: Collection[str]) -> None:
+    if not datasets:
+        raise UsageError(f"a dict of cuts is for the datasets of a fileset in iterate and process, not {cut!r}")
+    for name, one in cut.items():
+        if name not in datasets:
+            near = _core.nearest(str(name), list(datasets))
+            hint = f"; did you mean {near[0]!r}?" if near else f": there are {', '.join(map(repr, datasets))}"
+            raise UsageError(f"cut has the dataset {name!r}, which the fileset does not have{hint}")
+        if one is None:
+            raise UsageError(f"the cut of dataset {name!r} is None: leave it out")
 
 
 def _text(what: str, given: object) -> str:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from femtobarn._files.filesets import Source, check_same, metadata_of, ranges_of, sources_of
 from femtobarn._files.libraries import grouping
@@ -29,6 +29,7 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from femtobarn._core import Batch, LazyReader, QueryReader, SharedPages
     from femtobarn._files.bad_files import BadFile, BadFiles
+    from femtobarn._files.filters import Filter
 
 __all__ = ["FilesetWork", "NTupleWork"]
 
@@ -37,6 +38,9 @@ _COLUMNS, _MEMORY = 100_000, "100 MB"
 _EVENTS = 16_384  # the same for functions of one event
 _COLUMNS_PER_WORKER = 4  # minimum number of batches per worker, as far as these are small
 _PER_PROCESS = 2  # the same for other processes, which decompress pages again for each batch
+Chosen: TypeAlias = "tuple[tuple[str, ...], Filter]"
+"""Fields and expressions to read, and a filter of the names of fields."""
+
 _KEPT = 16  # files that are kept open for the pieces that are handed out
 # By which experiments number their events: CMS, ATLAS, FCC and others.
 _NUMBERS = (
@@ -52,18 +56,20 @@ _NUMBERS = (
 class _EntriesWork:
     """What is the same for one ntuple and for many."""
 
-    def __init__(self, fields: tuple[str, ...], given: Conditions, lazy: Lazy | None, library: str) -> None:
+    def __init__(self, chosen: Chosen, given: Conditions, lazy: Lazy | None, library: str) -> None:
+        fields, filter_name = chosen
         self._fields = list(fields) or None
         self._given = given
-        self._filters = (None, None, None, None, grouping(library))
+        self._filters = (filter_name, None, None, None, grouping(library))
         self._lazy = lazy
         self._library = library
         self._metadata: Mapping[str, Mapping[str, Any]] = {}  # by dataset
 
     def _identity_of_fields(self) -> dict[str, str]:
         cut, aliases = self._given.texts
-        given = {"cut": str(cut)} if cut is not None else {}
-        return {"preload": str(self._fields), **given, **({"aliases": str(aliases)} if aliases else {})}
+        given = {"cut": cut, "aliases": aliases or None, "filter_name": self._filters[0]}
+        known = {name: str(value) for name, value in given.items() if value is not None}
+        return {"preload": str(self._fields), **known}
 
     def _found(self, piece: Piece) -> tuple[NTuple, int]:
         """Return the ntuple that has the entries of a piece, and the first of them there."""
@@ -75,20 +81,21 @@ class _EntriesWork:
             ntuple._pages = ntuple._core.pages()
         return ntuple._pages
 
-    def _wanted(self, ntuple: NTuple) -> tuple[list[str] | None, QueryReader | None]:
+    def _wanted(self, ntuple: NTuple, dataset: str | None = None) -> tuple[list[str] | None, QueryReader | None]:
         """Return the paths of the fields, and what reads them if there is a cut or a computed column."""
-        wanted, paths = ntuple._wanted(self._fields, self._given, self._filters)
-        query = ntuple._query(paths, wanted, self._given, self._filters, virtual=self._lazy is not None)
-        return paths, query
+        given = self._given.of(dataset)
+        wanted, paths = ntuple._wanted(self._fields, given, self._filters)
+        return paths, ntuple._query(paths, wanted, given, self._filters, virtual=self._lazy is not None)
 
     def _offset(self, piece: Piece, at: int) -> int:
         """Return which entry of a piece is the one at a position after the cut."""
-        if self._given.cut is None:
+        given = self._given.of(piece.dataset)
+        if given.cut is None:
             return at
         from femtobarn._files.entry_batch import left_entries
 
         ntuple, start = self._found(piece)
-        query = ntuple._query([], Wanted([], []), self._given, self._filters)
+        query = ntuple._query([], Wanted([], []), given, self._filters)
         assert query is not None, "there is a cut"
         offsets = left_entries(query.read(start, start + piece.n))
         return at if offsets is None else int(offsets[at])
@@ -127,7 +134,7 @@ class _EntriesWork:
     @property
     def _can_be_cut(self) -> bool:
         """Whether a step can be cut into pieces, as it has all entries."""
-        return self._library == "ak" and self._given.cut is None
+        return self._library == "ak" and self._given.cut is None and not self._given.of_datasets
 
     def _parts(self, events: Any, piece: Piece, size: int) -> Iterator[Piece]:
         """Cut loaded events of a piece, whose number is that of the first part."""
@@ -173,12 +180,12 @@ class _EntriesWork:
         ntuple, start = self._found(piece)
         stop = start + piece.n
         pages = self._pages(ntuple)
-        paths, query = self._wanted(ntuple)
+        paths, query = self._wanted(ntuple, piece.dataset)
         output = ntuple._output(paths, self._library, None, False, virtual=self._lazy is not None)
         reader = self._reader(ntuple, paths, pages)
         if reader is not None:
             return self._labelled(output.group(reader.read(start, stop, prefetch=True)), piece, ntuple._counters())
-        ntuple._warn_of_lacking(paths, self._fields, None)
+        ntuple._warn_of_lacking(paths, self._fields, self._filters[0])
         named = ntuple._is_named(self._fields)
         read = query.read(start, stop) if query else ntuple._read(paths, start, stop, None, named, pages)
         return self._labelled(output.group(read), piece, ntuple._counters(), read)
@@ -258,12 +265,12 @@ class NTupleWork(_EntriesWork):
     def __init__(
         self,
         ntuple: NTuple,
-        fields: tuple[str, ...],
+        chosen: Chosen,
         given: Conditions,
         lazy: Lazy | None = None,
         library: str = "ak",
     ) -> None:
-        super().__init__(fields, given, lazy, library)
+        super().__init__(chosen, given, lazy, library)
         self._whole: NTuple | None = ntuple
         self._places: Places | None = None
         self._own_pages: SharedPages | None = None  # those of an ntuple of the caller end with the work
@@ -341,7 +348,8 @@ class NTupleWork(_EntriesWork):
         places = iter(self._found_places)
         low = high = 0
         cut, aliases = self._given.texts
-        chosen: dict[str, Any] = {"cut": cut, "aliases": aliases, "library": self._library}
+        filters = {"filter_name": self._filters[0]}
+        chosen: dict[str, Any] = {"cut": cut, "aliases": aliases, "library": self._library, **filters}
         for events in self._ntuple.iterate(self._fields, step_size=step_size, entry_start=start, **chosen):
             while start >= high:
                 n_entries, place = next(places)
@@ -355,7 +363,7 @@ class NTupleWork(_EntriesWork):
 
     def _unloaded(self, size: Callable[[int, int], int], number: int, start: int) -> Iterator[Piece]:
         """Iterate over the pieces of each file, after an entry; `size` gives that of the next one, up to an entry."""
-        self._ntuple._warn_of_lacking(self._wanted(self._ntuple)[0], self._fields, None)
+        self._ntuple._warn_of_lacking(self._wanted(self._ntuple)[0], self._fields, self._filters[0])
         low = 0
         for n_entries, place in self._found_places:
             high = low + n_entries
@@ -377,14 +385,14 @@ class FilesetWork(_EntriesWork):
     def __init__(
         self,
         files: Any,
-        fields: tuple[str, ...],
+        chosen: Chosen,
         given: Conditions,
         lazy: Lazy | None,
         library: str,
         opening: dict[str, Any],
         bad_files: BadFiles,
     ) -> None:
-        super().__init__(fields, given, lazy, library)
+        super().__init__(chosen, given, lazy, library)
         self._files = files
         self._opening = opening
         self._options = pickle.dumps((opening.get("threads"), opening.get("progress"), reopening(opening)))

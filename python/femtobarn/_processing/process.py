@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from femtobarn._files.bad_files import BadFile, BadFiles, SkipBadFiles
+from femtobarn._files.filesets import metadata_of
 from femtobarn._files.libraries import regularize
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.queries import Conditions, conditions
@@ -52,6 +53,7 @@ from femtobarn.errors import FemtobarnError, KeyNotFoundError, UsageError, Worke
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from femtobarn._files.filters import Filter
     from femtobarn._files.lumi_mask import LumiMask
     from femtobarn._files.open import Files
     from femtobarn._shared.output import Path as PathLike
@@ -117,7 +119,8 @@ def process(
     function: Callable[..., Any],
     *,
     preload: str | tuple[str, Any] | Iterable[str | tuple[str, Any]] = (),
-    cut: str | LumiMask | None = None,
+    cut: str | LumiMask | Mapping[str, str | LumiMask] | None = None,
+    filter_name: Filter = None,
     aliases: Mapping[str, str | LumiMask] | None = None,
     virtual: bool = False,
     record: PathLike | Literal[False] | None = None,
@@ -155,9 +158,10 @@ def process(
     preload : str, tuple or list
         Products to fetch with the events: a label, or a label and a type, or several of these; for an ntuple and files,
         the fields to read, and columns to compute.
-    cut, aliases
-        For an ntuple and files, a condition that entries must fulfil to be passed to the function, and names of
-        expressions, as for `NTuple.arrays`. Batches that the cut leaves empty are passed, too.
+    cut, filter_name, aliases
+        For an ntuple and files, a condition that entries must fulfil to be passed to the function, names or patterns
+        of fields to read where files have them, and names of expressions, as for `iterate`. Batches that the cut
+        leaves empty are passed, too.
     virtual : bool
         For an ntuple and files, whether to read columns when the function touches them. Later batches are fetched in
         advance in the columns that the function has touched in most earlier ones.
@@ -251,7 +255,7 @@ def process(
         lazy = _lazy(source, function, virtual, record)
         opening = _Opening(BadFiles(skip_bad_files), allow_missing, with_cache(storage_options, cache))
         given = _conditions(source, cut, aliases, virtual)
-        work = _work(source, preload, given, lazy, _library(library, by, source), opening)
+        work = _work(source, preload, filter_name, given, lazy, _library(library, by, source), opening)
         _check_datasets(work, by_dataset)
         _check_state(state, by, reduce, on_error)
         tries = _TRIES if on_error == "retry" else 1
@@ -408,19 +412,29 @@ def _conditions(source: Any, cut: Any, aliases: Any, virtual: bool) -> Condition
         raise UsageError("cut and aliases are for ntuples and files: select the events of a store in the function")
     if virtual and cut is not None:
         raise UsageError(NOT_VIRTUAL)
-    return conditions(cut, aliases)
+    return conditions(cut, aliases, metadata_of(source))
 
 
-def _work(source: Any, preload: Any, given: Conditions, lazy: Lazy | None, library: str, opening: _Opening) -> Work:
+def _work(
+    source: Any,
+    preload: Any,
+    filter_name: Filter,
+    given: Conditions,
+    lazy: Lazy | None,
+    library: str,
+    opening: _Opening,
+) -> Work:
     fields = (preload,) if isinstance(preload, str) else tuple(preload)
     if isinstance(source, Holder):
         opening.check_unused(source)
+        if filter_name is not None:
+            raise UsageError("filter_name is for ntuples and files: name the products of a store in preload")
         if not source.exists():
             raise KeyNotFoundError(f"{source._store.url}: {source} does not exist: it was deleted, or not written yet")
         return StoreWork(source, listed(preload))
     if isinstance(source, NTuple):
         opening.check_unused(source)
-        return NTupleWork(source, fields, given, lazy, library)
+        return NTupleWork(source, (fields, filter_name), given, lazy, library)
     hint = instead(source, "await aio.process(…)")
     if hint or not (isinstance(source, (str, os.PathLike, Iterable)) or hasattr(source, "model_dump")):
         raise UsageError(
@@ -428,7 +442,7 @@ def _work(source: Any, preload: Any, given: Conditions, lazy: Lazy | None, libra
             f"{hint}"
         )
     options = {"allow_missing": opening.allow_missing, "storage_options": opening.storage_options}
-    return FilesetWork(source, fields, given, lazy, library, options, opening.bad_files)
+    return FilesetWork(source, (fields, filter_name), given, lazy, library, options, opening.bad_files)
 
 
 def _check_datasets(work: Work, by_dataset: bool) -> None:
