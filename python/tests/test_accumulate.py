@@ -107,6 +107,21 @@ def test_events_of_a_worker_that_dies_are_in_the_state_exactly_once(dimuon: str,
     assert len(list(tmp_path.iterdir())) == 2
 
 
+def dies_at_the_end(batch: fb.EntryBatch, state: Counter[int]) -> None:
+    count(batch, state)
+    if batch.entry_stop == N:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_pool_whose_process_died_at_the_end_does_other_work(dimuon: str) -> None:
+    with fb.Pool("processes", workers=2) as pool:
+        options: dict[str, Any] = {"state": Counter, "executor": pool, "output_batch_size": 1000}
+        result = process(dimuon, dies_at_the_end, on_error="skip", **options)
+        assert result.n_failed == 1000
+        for _ in range(2):  # the process that has replaced the dead one may not have begun
+            assert process(dimuon, count, **options).value == once(dimuon)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_events_of_a_worker_of_dask_that_dies_are_in_the_state_exactly_once(dimuon: str, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")

@@ -168,7 +168,7 @@ class _Process:
 
     process: Any
     pieces: dict[int, Piece]
-    has_begun: bool = False
+    n_unconfirmed: int  # works that were sent, and have not been confirmed
     held: dict[int, Piece] = field(default_factory=dict)  # whose results are in its state
 
 
@@ -202,7 +202,8 @@ class ProcessPool:
         self._packed = packed
         self._n_stillborn = 0
         for connection, worker in self._workers.items():
-            worker.has_begun, worker.held = False, {}
+            worker.n_unconfirmed += 1  # one that replaced a dead process may not have confirmed the work before
+            worker.held = {}
             with contextlib.suppress(OSError):  # it has died: `wait` detects this
                 connection.send(packed)
         while len(self._workers) < self.n_workers:
@@ -216,7 +217,7 @@ class ProcessPool:
         with _without_no_script():
             process.start()
         theirs.close()
-        self._workers[ours] = _Process(process, pieces)
+        self._workers[ours] = _Process(process, pieces, n_unconfirmed=1 if self._packed else 0)
         with contextlib.suppress(OSError):
             for piece in pieces.values():
                 ours.send(piece.without_loaded())
@@ -239,7 +240,7 @@ class ProcessPool:
             except (EOFError, OSError):
                 outcomes += self._replace(connection)
                 continue
-            if worker.has_begun:
+            if not worker.n_unconfirmed:
                 outcome = unpack_outcome(packed)
                 piece = worker.pieces.pop(outcome.piece)
                 if outcome.is_held:
@@ -249,14 +250,15 @@ class ProcessPool:
                 outcomes.append(outcome)
             elif packed:
                 raise UsageError(f"another process cannot load the function or its events: {packed.decode()}")
-            worker.has_begun = True
+            else:
+                worker.n_unconfirmed -= 1
         return outcomes
 
     def _replace(self, connection: Any) -> list[Piece | Unfinished]:
         """Start another process for one that has died; returns its current piece, and those that its state had."""
         worker = self._workers.pop(connection)
         worker.process.join()
-        if not worker.has_begun:
+        if worker.n_unconfirmed:
             self._n_stillborn += 1
             if worker.process.exitcode >= 0:
                 raise UsageError(f"a process ended before it could start (see its own message): {_GUARD}")
