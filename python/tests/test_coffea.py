@@ -349,7 +349,7 @@ def test_form_reads_no_page(shared):
 def test_uuid_is_that_of_the_file(shared, testdata, dimuon):
     import uproot
 
-    for path in (shared / "ttree/nano_dy.root", shared / "rntuple/nano_dy_rntuple.root", testdata / "dimuon.root"):
+    for path in (shared / "ttree/nano_dy.root", shared / "rntuple/nano_dy_rntuple.root"):
         with uproot.open(path) as file:
             expected = file.file.uuid
             (name, *_) = [name for name, kind in file.classnames().items() if kind in ("TTree", "ROOT::RNTuple")]
@@ -358,6 +358,24 @@ def test_uuid_is_that_of_the_file(shared, testdata, dimuon):
     several = fb.open([f"{one}:Events", f"{two}:Events"]).uuid
     assert several == fb.open([f"{one}:Events", f"{two}:Events"]).uuid
     assert several != fb.open(one).uuid
+
+
+def test_files_without_a_uuid_have_one_of_their_place_and_state(tmp_path):
+    """As those have that ROOT's RNTupleWriter makes: its zeros would make all of them the same."""
+    one, two = tmp_path / "one.root", tmp_path / "two.root"
+    fb.write(one, {"i": np.arange(10)}, name="N")
+    fb.write(two, {"i": np.arange(1000, 1010)}, name="N")
+    for path in (one, two):
+        path.write_bytes(path.read_bytes().replace(fb.open(path).uuid.bytes, bytes(16), 1))
+        assert not any(fb.open(path)._core.uuids()[0])
+    assert fb.open(one).uuid == fb.open(one).uuid != fb.open(two).uuid
+    cache = {}
+    for path, first in ((one, 0), (two, 1000)):
+        events = from_root({str(path): "N"}, schemaclass=schemas.BaseSchema, buffer_cache=cache)
+        assert events.i.to_list() == list(range(first, first + 10))
+    before = fb.open(one).uuid
+    shutil.copy(two, one)
+    assert fb.open(one).uuid != before
 
 
 def test_state_of_a_schema_class_is_its_settings():

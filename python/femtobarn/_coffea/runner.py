@@ -279,7 +279,7 @@ def _open(item: Any, storage_options: Mapping[str, Any] | None) -> NTuple:
             _opened.move_to_end(key)
             return known
     ntuple = open_pairs([(item.filename, item.treename)], progress=False, storage_options=storage_options)
-    if item.fileuuid and ntuple.uuid.bytes != item.fileuuid:
+    if item.fileuuid and any(item.fileuuid) and ntuple.uuid.bytes != item.fileuuid:  # many files have none
         expected = uuid.UUID(bytes=item.fileuuid)
         raise FileError(
             f"{item.filename} has changed since the fileset was preprocessed: expected UUID {expected}, found "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsIndex
+from uuid import UUID
 
 from femtobarn._core import nearest
 from femtobarn._files.ntuple import NTuple
@@ -19,6 +20,9 @@ _OF_DATASET = ("files", "metadata", "treename")
 _OF_OTHERS = ("form", "compressed_form", "format", "did")
 _OF_FILE = ("object_path", "steps", "num_entries", "uuid")
 _OF_FILE_OF_OTHERS = ("format", "lfn", "pfn", "num_selected_entries")
+
+
+_NO_UUID = str(UUID(int=0))  # of many files of RNTuples
 
 
 @dataclass(frozen=True)
@@ -247,7 +251,7 @@ def check_same(path: str, ntuple: NTuple, n_entries: int | None, uuid: str | Non
     """Raise if a file has not the number of entries, or the UUID, that the fileset has for it."""
     if n_entries is not None and n_entries != ntuple.num_entries:
         raise _changed(path, f"{ntuple.num_entries:,} entries", f"{n_entries:,} entries")
-    if uuid is not None and uuid != str(ntuple.uuid):
+    if uuid not in (None, _NO_UUID) and uuid != str(ntuple.uuid):
         raise _changed(path, f"the UUID {ntuple.uuid}", uuid)
 
 

@@ -43,6 +43,11 @@ _SHOWN = 25  # fields in a repr
 _STREAM_STEP = "64 MB"  # memory per batch of the Arrow stream
 
 
+def _uuid_of(path: str, state: object) -> UUID:
+    """Return a UUID for a file that has none."""
+    return uuid5(UUID(int=0), f"{absolute(path)} {state}")
+
+
 class NTuple(Readable):
     """An RNTuple, in one file or in many; `femtobarn.open` makes it.
 
@@ -137,7 +142,8 @@ class NTuple(Readable):
     def uuid(self) -> UUID:
         """The UUID in the header of the file; of several files a digest of all their UUIDs, in their order.
 
-        Every file that ROOT writes has a UUID of its own. A copy of a file has the same one.
+        A copy of a file has the same one. Many files have none, as those of ROOT's `RNTupleWriter.Recreate`: theirs is
+        made of the path, the size, and the time of the last change or the entity tag.
 
         Examples
         --------
@@ -145,7 +151,8 @@ class NTuple(Readable):
         >>> fb.open(dimuon).uuid == fb.open(dimuon).uuid
         True
         """
-        known = self._core.uuids()
+        files = zip(self._core.uuids(), self._core.origins(), self._core.states(), strict=True)
+        known = [own if any(own) else _uuid_of(path, state).bytes for own, (path, _), state in files]
         return UUID(bytes=known[0]) if len(known) == 1 else uuid5(UUID(int=0), b"".join(known).hex())
 
     @property
