@@ -905,6 +905,9 @@ private:
     void add(const std::vector<Field> &fields, const std::vector<std::vector<std::size_t>> &below, std::size_t at,
              const std::string &name, Levels levels, bool as_rvec) {
         const Field &field = fields[at];
+        if (field.role == FB_VARIANT || field.role == FB_STREAMER || field.type_name.substr(0, 12) == "std::bitset<") {
+            return; // a column whose reader failed would end the process
+        }
         if (field.role == FB_COLLECTION || field.array_size > 0) {
             if (below[at].size() != 1) {
                 return;

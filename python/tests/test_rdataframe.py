@@ -116,6 +116,17 @@ taken = optional.Take["std::optional<float>"]("optional").GetValue()
 values = [x.value() if x.has_value() else None for x in taken]
 assert str(values) == str(fb.open(sys.argv[1] + "/rntuple/sums.root")["optional"].array().tolist())  # some are NaN
 
+variants = [f.name for f in fb.open(sys.argv[1] + "/rntuple/sums.root").fields if "variant" in f.typename]
+assert variants
+for name in variants:  # a reader that failed would end the process
+    assert not optional.HasColumn(name)
+    try:
+        optional.Take["std::variant<int, float>"](name)
+    except Exception as error:
+        assert "nknown column" in str(error), str(error)
+    else:
+        raise AssertionError(name)
+
 # files with bits, which ROOT's own reader does not open
 mixed = fb.open(sys.argv[1] + "/rntuple/mixed_zstd.root")
 frame = fb.rdataframe(mixed)

@@ -152,7 +152,8 @@ def process(
     source : DataSet, Run, SubRun, NTuple, str, path, list or dict
         The container of the events; or files or a fileset, as for `iterate`, which are opened when they are needed.
     function : callable
-        Takes an event or a batch. For a store, an event loads the products in `preload` from memory (`Event.load`), and
+        Takes an event or a batch, and returns a new result each time; to fill the same object, as a histogram, for all
+        events, use `state`. For a store, an event loads the products in `preload` from memory (`Event.load`), and
         a batch is an `EventBatch`; for an ntuple and files, they are a record and an `EntryBatch`, an array of records
         that knows its dataset, file and entries.
     preload : str, tuple or list
