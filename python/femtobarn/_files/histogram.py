@@ -378,7 +378,7 @@ class Histogram:
 
         It is made as by hadd and `merge`: axes with labels or with other limits are extended.
         """
-        from femtobarn._writing.to_histogram import is_histogram, to_histogram
+        from femtobarn._files.to_histogram import is_histogram, to_histogram
 
         if type(other) is int and other == 0:
             return self  # of `sum`

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
+from femtobarn._files.to_histogram import is_histogram, to_histogram
 from femtobarn._shared.compat import known_options
 from femtobarn._shared.output import compression_settings
 from femtobarn._shared.steps import num_bytes, num_threads
 from femtobarn._writing.ntuple_writer import NTupleWriter
 from femtobarn._writing.spec import is_spec, to_fields
-from femtobarn._writing.to_histogram import is_histogram, to_histogram
 from femtobarn._writing.to_nodes import maps_of, to_batches
 from femtobarn._writing.writable_directory import WritableDirectory, parts_of
 from femtobarn.errors import FormatError, KeyNotFoundError, UsageError

@@ -9,13 +9,13 @@ from typing import Any
 from femtobarn import _core
 from femtobarn._files.ntuple import NTuple
 from femtobarn._files.open import settings_of
+from femtobarn._files.to_histogram import is_histogram, to_histogram
 from femtobarn._shared.compat import known_options
 from femtobarn._shared.output import Path, compression_settings, plain_path, root_path
 from femtobarn._shared.steps import num_threads
 from femtobarn._writing.file_writer import FileWriter
 from femtobarn._writing.ntuple_writer import AttributeSetWriter, NTupleWriter
 from femtobarn._writing.spec import to_fields
-from femtobarn._writing.to_histogram import is_histogram, to_histogram
 from femtobarn._writing.to_nodes import maps_of, to_batches
 from femtobarn.errors import FileError, UsageError
 
