@@ -1,10 +1,13 @@
 """`fb view` in a real browser: Chromium, driven by Playwright."""
 
+import contextlib
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -28,6 +31,7 @@ class Viewed:
         self.url = self.process.stdout.readline().strip()
         self.base, _, parameters = self.url.partition("#")
         self.token = parameters.removeprefix("token=").partition("&")[0]
+        self.host = self.base.removeprefix("http://").rstrip("/")
 
     def ask(self, path="api?of=listing", **headers):
         """Return status and document of a request."""
@@ -37,6 +41,27 @@ class Viewed:
                 return answer.status, answer.headers, answer.read()
         except urllib.error.HTTPError as error:
             return error.code, error.headers, error.read()
+
+    @contextlib.contextmanager
+    def send(self, line, headers=(), end="\r\n\r\n"):
+        """Send a request by hand, and return its connection."""
+        name, _, port = self.host.partition(":")
+        with socket.create_connection((name, int(port)), timeout=60) as connection:
+            connection.sendall("\r\n".join([line, f"Host: {self.host}", *headers]).encode() + end.encode())
+            yield connection
+
+    def answers(self):
+        """Return whether the data can be had within seconds."""
+        request = urllib.request.Request(
+            self.base + "api?of=listing", headers={"Authorization": f"Bearer {self.token}"}
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return bool(json.load(answer)["objects"])
+
+    def links(self, folder):
+        """Return what /proc has in this folder of the process: its threads, or targets of its file descriptors."""
+        found = Path(f"/proc/{self.process.pid}", folder).iterdir()
+        return [str(it.readlink()) if it.is_symlink() else it.name for it in found]
 
     def end(self):
         self.process.send_signal(signal.SIGINT)
@@ -62,6 +87,19 @@ def viewed(file):
     viewed = Viewed(file)
     yield viewed
     assert viewed.end() == 0
+
+
+@pytest.fixture
+def attacked(file):
+    """A server that must still answer, and end without an error, after the test."""
+    viewed = Viewed(file)
+    try:
+        yield viewed
+        assert viewed.answers()
+        assert viewed.end() == 0
+    finally:
+        viewed.process.kill()
+        viewed.process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +143,78 @@ def test_data_need_the_token_and_the_name_of_the_server(viewed):
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "Access-Control-Allow-Origin" not in headers
     assert viewed.base.startswith("http://127.0.0.1:")
+
+
+def received(connection):
+    """Return what is left to receive, until the server closes the connection."""
+    pieces = []
+    with contextlib.suppress(ConnectionResetError):
+        while piece := connection.recv(1 << 20):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def test_there_is_only_get_and_head(viewed):
+    with viewed.send("HEAD /uplot.js HTTP/1.1") as connection:
+        head, _, content = received(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200")
+    assert content == b""
+    status, headers, body = viewed.ask("uplot.js")
+    assert status == 200
+    assert f"content-length: {len(body)}".encode() in head.lower()
+    assert headers["Content-Type"] == "text/javascript; charset=utf-8"
+    with viewed.send("PUT / HTTP/1.1") as connection:
+        assert received(connection).startswith(b"HTTP/1.1 405")
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_bodies_of_requests_are_not_read(attacked, method):
+    with attacked.send(f"{method} / HTTP/1.1", ["Content-Length: 10000000000000"]) as connection:
+        expected = {"POST": b"HTTP/1.1 405", "GET": b"HTTP/1.1 200"}
+        assert received(connection).startswith(expected[method])
+
+
+@pytest.mark.parametrize("begin", ["GET /", "GET / HTTP/1.1\r\nX: "])
+def test_requests_without_an_end_are_refused(attacked, begin):
+    with attacked.send(begin, end="") as connection, pytest.raises(ConnectionError):
+        connection.sendall(b"a" * (64 << 20))
+
+
+def test_answers_that_are_not_read_hold_up_nobody(attacked):
+    request = f"\r\n\r\nGET /uplot.js HTTP/1.1\r\nHost: {attacked.host}"
+    with contextlib.ExitStack() as stack:
+        for _ in range(20):
+            with contextlib.suppress(ConnectionError):  # it closes the connection after the first answer
+                stack.enter_context(attacked.send("GET / HTTP/1.1", end=request * 250))
+        assert attacked.answers()
+
+
+def test_half_open_requests_take_no_threads_and_hold_up_nobody(attacked):
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(attacked.send("GET / HTTP/1.1", end=""))
+        assert attacked.answers()
+        assert len(attacked.links("task")) < 50
+        assert len(attacked.links("fd")) < 290
+
+
+def test_connections_that_neither_send_nor_receive_are_closed(attacked):
+    def sockets():
+        return sum(link.startswith("socket:") for link in attacked.links("fd"))
+
+    before = sockets()
+    large = "GET /api?of=histogram&name=Events%3B1&values=nMuon&bins=1000000&low=0&high=9 HTTP/1.1"
+    own = [f"Authorization: Bearer {attacked.token}"]
+    with attacked.send(large, own) as deaf, attacked.send("GET / HTTP/1.1", end="") as silent:
+        assert deaf.recv(12) == b"HTTP/1.1 200"
+        assert received(silent) == b""
+        end = time.monotonic() + 60
+        while sockets() > before and time.monotonic() < end:
+            time.sleep(0.1)
+        assert sockets() == before
+        head, _, content = received(deaf).partition(b"\r\n\r\n")
+    length = next(line.partition(b":")[2] for line in head.lower().splitlines() if line.startswith(b"content-length"))
+    assert len(content) < int(length)
 
 
 def test_the_document_of_a_histogram_is_that_of_the_column(viewed, file):

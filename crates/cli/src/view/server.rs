@@ -5,14 +5,26 @@
 //! host: a site whose name is turned to this machine's address (DNS rebinding) names itself. The page loads nothing from
 //! elsewhere, and runs no script but its own.
 
-use std::collections::HashMap;
-use std::net::{SocketAddr, TcpListener};
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::thread;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::header::HeaderValue;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::json;
-use tiny_http::{Header, Method, Request, Response, Server};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::time::{interval, sleep, timeout};
 
 use super::answers::{Asked, Viewed};
 use crate::progress::is_interrupted;
@@ -49,16 +61,63 @@ const PAGE: [(&str, &str, &str); 5] = [
 /// How often the server looks whether it should end.
 const OFTEN: Duration = Duration::from_millis(100);
 
-/// The greatest number of requests that are answered at the same time.
+/// The greatest number of questions that are answered at the same time, each on its own thread.
 const MOST_AT_ONCE: usize = 16;
 
+/// The greatest number of connections. If there are more, the oldest one without work is closed.
+const MOST_CONNECTIONS: usize = 256;
+
+/// The greatest size of a request in bytes.
+const LARGEST: usize = 64 << 10;
+
+/// How long a client may take to send a request, or receive nothing of its answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// An answer: status, type and content.
-type Answer = (u16, &'static str, String);
+type Answer = (StatusCode, &'static str, Bytes);
 
 struct Page {
     hosts: [String; 2],
     token: String,
     viewed: Viewed,
+    free: Arc<Semaphore>,
+}
+
+/// What a connection does.
+#[derive(PartialEq)]
+enum Stage {
+    Waiting,
+    Working,
+    Sending,
+}
+
+/// The content of an answer. The stage is set anew for each piece that is taken.
+struct Content {
+    rest: Bytes,
+    stage: watch::Sender<Stage>,
+}
+
+impl Body for Content {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.stage.send_replace(Stage::Sending);
+        let length = self.rest.len().min(LARGEST);
+        let piece = self.rest.split_to(length);
+        Poll::Ready((length > 0).then(|| Ok(Frame::data(piece))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.rest.len() as u64)
+    }
 }
 
 /// The URL of the page. What follows `#` is not sent, so it is in no log and in no `Referer`.
@@ -72,7 +131,7 @@ pub fn page_url(address: SocketAddr, token: &str, name: &str) -> String {
 
 /// Answers until the program is interrupted.
 pub fn serve(
-    listener: TcpListener,
+    listener: std::net::TcpListener,
     address: SocketAddr,
     token: String,
     viewed: Viewed,
@@ -82,77 +141,147 @@ pub fn serve(
         hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
         token,
         viewed,
+        free: Arc::new(Semaphore::new(MOST_AT_ONCE)),
     });
-    let server = Server::from_listener(listener, None).map_err(std::io::Error::other)?;
+    listener.set_nonblocking(true)?;
+    let runtime = Builder::new_current_thread()
+        .max_blocking_threads(MOST_AT_ONCE)
+        .enable_all()
+        .build()?;
+    let served = runtime.block_on(accept(listener, page));
+    // not joined: a read that still goes on ends when it looks whether the program was interrupted
+    runtime.shutdown_background();
+    served
+}
+
+async fn accept(listener: std::net::TcpListener, page: Arc<Page>) -> std::io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let mut connections: VecDeque<(AbortHandle, watch::Receiver<Stage>)> = VecDeque::new();
+    let mut often = interval(OFTEN);
     while !is_interrupted() {
-        let Some(request) = server.recv_timeout(OFTEN)? else {
+        let accepted = tokio::select! {
+            _ = often.tick() => continue,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // the client has gone, or the process has no file descriptors left
+            sleep(OFTEN).await;
             continue;
         };
-        // each thread has one of the references
-        if Arc::strong_count(&page) > MOST_AT_ONCE {
-            send(request, refused(503, "too many requests at once"));
-            continue;
+        connections.retain(|(task, _)| !task.is_finished());
+        if connections.len() >= MOST_CONNECTIONS {
+            let mut stages = connections.iter().map(|(_, stage)| stage.borrow());
+            let oldest = stages.position(|stage| *stage != Stage::Working);
+            if let Some((task, _)) = oldest.and_then(|oldest| connections.remove(oldest)) {
+                task.abort();
+            }
         }
-        let page = Arc::clone(&page);
-        // not joined: a read that still goes on ends when it looks whether the program was interrupted
-        thread::spawn(move || {
-            let answer = page.answer(&request);
-            send(request, answer);
-        });
+        let (stage, seen) = watch::channel(Stage::Waiting);
+        let task = tokio::spawn(converse(stream, Arc::clone(&page), stage));
+        connections.push_back((task.abort_handle(), seen));
     }
     Ok(())
 }
 
-fn send(request: Request, (status, kind, content): Answer) {
-    let mut response = Response::from_string(content).with_status_code(status);
-    for (name, value) in HEADERS.into_iter().chain([("Content-Type", kind)]) {
-        if let Ok(header) = Header::from_bytes(name, value) {
-            response.add_header(header);
-        }
+/// Answers one request, and closes the connection. The body of a request is not read.
+async fn converse(stream: TcpStream, page: Arc<Page>, stage: watch::Sender<Stage>) {
+    let mut seen = stage.subscribe();
+    let (page, stage) = (&page, &stage);
+    let service = service_fn(move |request| async move {
+        let answer = page.answer(&request, stage).await;
+        stage.send_replace(Stage::Sending);
+        Ok::<_, Infallible>(response(answer, stage.clone()))
+    });
+    let conversation = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(LARGEST)
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service);
+    let stalled = async {
+        let _ = seen.wait_for(|stage| *stage == Stage::Sending).await;
+        while let Ok(Ok(())) = timeout(PATIENCE, seen.changed()).await {}
+    };
+    tokio::select! {
+        // the browser may have gone
+        _ = conversation => {}
+        () = stalled => {}
     }
-    // the browser may have gone
-    let _ = request.respond(response);
 }
 
-fn refused(status: u16, why: &str) -> Answer {
+fn response((status, kind, rest): Answer, stage: watch::Sender<Stage>) -> Response<Content> {
+    let mut response = Response::new(Content { rest, stage });
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS.into_iter().chain([("Content-Type", kind)]) {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn refused(status: StatusCode, why: &str) -> Answer {
     let document = json!({"error": {"message": why}});
-    (status, JSON, document.to_string())
+    (status, JSON, document.to_string().into())
 }
 
 impl Page {
-    fn answer(&self, request: &Request) -> Answer {
-        let header = |name: &'static str| {
-            let mut headers = request.headers().iter();
-            let found = headers.find(|header| header.field.equiv(name));
-            found.map(|header| header.value.as_str())
-        };
+    async fn answer(
+        self: &Arc<Self>,
+        request: &Request<Incoming>,
+        stage: &watch::Sender<Stage>,
+    ) -> Answer {
+        let header = |name: &'static str| request.headers().get(name)?.to_str().ok();
         let host = header("Host").unwrap_or_default();
         if !self.hosts.iter().any(|known| known == host) {
-            return refused(421, "this server has another name");
+            return refused(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this server has another name",
+            );
         }
         // browsers that send it say who asks
         let site = header("Sec-Fetch-Site");
         if site.is_some_and(|site| site != "same-origin" && site != "none") {
-            return refused(403, "requests of other sites are not answered");
+            return refused(
+                StatusCode::FORBIDDEN,
+                "requests of other sites are not answered",
+            );
         }
-        if *request.method() != Method::Get {
-            return refused(405, "there is only GET");
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return refused(StatusCode::METHOD_NOT_ALLOWED, "there is only GET and HEAD");
         }
-        let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
+        let path = request.uri().path();
         if let Some((_, kind, content)) = PAGE.iter().find(|(known, ..)| *known == path) {
-            return (200, kind, (*content).to_owned());
+            return (StatusCode::OK, kind, Bytes::from_static(content.as_bytes()));
         }
         if path != "/api" {
-            return refused(404, "there is nothing here");
+            return refused(StatusCode::NOT_FOUND, "there is nothing here");
         }
         let given = header("Authorization").and_then(|text| text.strip_prefix("Bearer "));
         if !given.is_some_and(|given| is_same(given.as_bytes(), self.token.as_bytes())) {
-            return refused(401, "open the URL that fb view has printed");
+            return refused(
+                StatusCode::UNAUTHORIZED,
+                "open the URL that fb view has printed",
+            );
         }
-        match self.viewed.answer(&Asked(parameters(query))) {
-            Ok(found) => (200, JSON, found.to_string()),
-            Err(failure) => (400, JSON, failure.document(None).to_string()),
-        }
+        let Ok(place) = Arc::clone(&self.free).try_acquire_owned() else {
+            return refused(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once");
+        };
+        stage.send_replace(Stage::Working);
+        let asked = Asked(parameters(request.uri().query().unwrap_or_default()));
+        let page = Arc::clone(self);
+        let work = spawn_blocking(move || {
+            // kept until the work is done, even if the browser has gone
+            let _place = place;
+            match page.viewed.answer(&asked) {
+                Ok(found) => (StatusCode::OK, JSON, found.to_string().into()),
+                Err(failure) => {
+                    let document = failure.document(None).to_string();
+                    (StatusCode::BAD_REQUEST, JSON, document.into())
+                }
+            }
+        });
+        let failed = |_| refused(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed");
+        work.await.unwrap_or_else(failed)
     }
 }
 
