@@ -160,6 +160,10 @@ def test_files_of_a_dataset_are_lists_dicts_patterns_or_open_ntuples(dimuon: str
     for given in (a, [a], f"{tmp_path}/a*.root:Events", {a: "Events"}, {a: fb.open(a)}, Path(a)):
         value = process(given, origin, reduce=operator.add).value
         assert {(one[0], one[2]) for one in value} == {(None, a)}
+    known: Any
+    for known in ({"num_entries": 0}, {"steps": []}, {"uuid": "a"}):
+        with pytest.raises(fb.UsageError, match=r"belong to one file, but it matches 2 files"):
+            process({"d": {"files": {f"{tmp_path}/*.root": {"object_path": "Events", **known}}}}, len)
 
 
 def test_wrong_filesets_are_told(dimuon: str) -> None:

@@ -171,7 +171,7 @@ def _described(
         steps, n_entries = _steps(where, described), _number(where, described.get("num_entries"))
         uuid = described.get("uuid")
         pairs = resolve({path: described.get("object_path") or treename}, storage_options)
-        if len(pairs) > 1 and (steps or n_entries or uuid) is not None:
+        if len(pairs) > 1 and any(known is not None for known in (steps, n_entries, uuid)):
             raise UsageError(
                 f"{where}: steps, num_entries and uuid belong to one file, but it matches {len(pairs)} files"
             )

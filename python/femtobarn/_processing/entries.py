@@ -186,8 +186,10 @@ class _EntriesWork:
         if reader is not None:
             return self._labelled(output.group(reader.read(start, stop, prefetch=True)), piece, ntuple._counters())
         ntuple._warn_of_lacking(paths, self._fields, self._filters[0])
-        named = ntuple._is_named(self._fields)
-        read = query.read(start, stop) if query else ntuple._read(paths, start, stop, None, named, pages)
+        if query is not None:
+            read = ntuple._read_query(query, start, stop)
+        else:
+            read = ntuple._read(paths, start, stop, None, ntuple._is_named(self._fields), pages)
         return self._labelled(output.group(read), piece, ntuple._counters(), read)
 
     def each(self, loaded: Any) -> Iterator[Any]:
