@@ -99,21 +99,10 @@ pub fn choose(
     let mut next = || frozen.next().unwrap_or_default();
     let found = plans.into_iter().zip(&below).map(|(plan, below)| {
         let (_, data) = plan?;
-        Some(match data {
-            SlotData::Leaf { dtype, .. } => SlotData::Leaf {
-                dtype: *dtype,
-                values: next(),
-            },
-            SlotData::Index { .. } => SlotData::Index { offsets: next() },
-            SlotData::Switch { .. } => SlotData::Switch {
-                tags: next(),
-                positions: next(),
-                lengths: match below {
-                    Below::Values(all) => all.iter().map(|runs| length(runs)).collect(),
-                    _ => Vec::new(),
-                },
-            },
-        })
+        Some(made_as(data, &mut next, || match below {
+            Below::Values(all) => all.iter().map(|runs| length(runs)).collect(),
+            _ => Vec::new(),
+        }))
     });
     Ok(found.collect())
 }
@@ -330,7 +319,16 @@ fn join(reads: &[SlotData]) -> Result<SlotData, RNTupleError> {
     let kind = reads.first().ok_or_else(mixed)?;
     let mut frozen = slabs.freeze().into_iter();
     let mut next = || frozen.next().unwrap_or_default();
-    Ok(match kind {
+    Ok(made_as(kind, &mut next, || lengths))
+}
+
+/// Data of the same kind, of the next buffers.
+fn made_as(
+    kind: &SlotData,
+    next: &mut impl FnMut() -> Bytes,
+    lengths: impl FnOnce() -> Vec<u64>,
+) -> SlotData {
+    match kind {
         SlotData::Leaf { dtype, .. } => SlotData::Leaf {
             dtype: *dtype,
             values: next(),
@@ -339,9 +337,9 @@ fn join(reads: &[SlotData]) -> Result<SlotData, RNTupleError> {
         SlotData::Switch { .. } => SlotData::Switch {
             tags: next(),
             positions: next(),
-            lengths,
+            lengths: lengths(),
         },
-    })
+    }
 }
 
 /// Copies bytes to the beginning of a buffer; returns the rest of it.
