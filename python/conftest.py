@@ -64,7 +64,7 @@ def samples():
     """The folder with files that coffea is tested with, from its source distribution."""
     folder = Path(sys.prefix) / "samples"
     if not folder.is_dir():
-        missing(f"there are no samples of coffea at {folder}: make .venv/stamps/samples")
+        missing(f"coffea's samples are not at {folder}: run `make .venv/stamps/samples`")
     return folder
 
 

@@ -1,4 +1,4 @@
-"""Small files with the columns of the analysis, for a first run without data. There is no physics in them."""
+"""Small files with the columns of the analysis, for a first run without data. Their values are random."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ use femtobarn::{
     Target,
 };
 
-/// The option `step` of a stream of which only the memory is given.
+/// The step of a stream that the caller limits by memory alone.
 const STEP_BYTES: u64 = 64 << 20;
 
 /// Stands for a missing entry.
@@ -415,7 +415,7 @@ pub unsafe extern "C" fn fb_ntuple_num_files(ntuple: *const fb_ntuple) -> usize 
     unsafe { ntuple.as_ref() }.map_or(0, |ntuple| ntuple.urls.len())
 }
 
-/// Returns the URL of a file, without secrets, and its entries; false if there is no such file.
+/// Returns the URL of a file, without secrets, and the range of its entries; false if the ntuple has fewer files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_ntuple_file(
     ntuple: *const fb_ntuple,
@@ -452,7 +452,7 @@ pub unsafe extern "C" fn fb_ntuple_num_fields(ntuple: *const fb_ntuple) -> usize
     unsafe { ntuple.as_ref() }.map_or(0, |ntuple| ntuple.fields().len())
 }
 
-/// Returns a field; false if there is no such field. Fields are numbered from 0, each after its parent.
+/// Returns a field; false if the ntuple has fewer fields. Fields are numbered from 0, and each follows its parent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_ntuple_field(
     ntuple: *const fb_ntuple,

@@ -238,7 +238,7 @@ impl Page {
                 "this server has another name",
             );
         }
-        // browsers that send it say who asks
+        // a browser says in this header which page asks
         let site = header("Sec-Fetch-Site");
         if site.is_some_and(|site| site != "same-origin" && site != "none") {
             return refused(

@@ -132,7 +132,7 @@ pub(crate) fn paths_of(expression: &Expression, ntuple: &NTuple) -> Vec<String> 
     paths.collect()
 }
 
-/// The entries that fulfil an expression, of which these are the columns from the entry `first` on.
+/// The entries that fulfil an expression. `arrays` has its columns, and begins with the entry `first`.
 pub(crate) fn fulfilling(
     expression: &Expression,
     ntuple: &NTuple,

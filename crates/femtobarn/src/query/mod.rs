@@ -73,7 +73,7 @@ impl QueryReader {
     /// Prepares a read. Unless the fields are `named` by the caller, those that are unreadable are left out.
     ///
     /// # Errors
-    /// If there is no such column, or the condition cannot be evaluated.
+    /// If a column does not exist, or the condition cannot be evaluated.
     pub fn new(ntuple: Arc<NTuple>, query: Query, named: bool) -> Result<Self, RNTupleError> {
         let mut fields = ntuple.select(query.fields.as_deref())?;
         if !named {
@@ -198,7 +198,7 @@ impl QueryReader {
         self.ntuple.select(Some(&paths))
     }
 
-    /// Reads entries, of which `tested` are the columns of the condition.
+    /// Reads entries. `tested` has the columns of the condition for them.
     fn step(
         &mut self,
         entries: Range<u64>,
