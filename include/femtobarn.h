@@ -525,13 +525,13 @@ uint64_t fb_ntuple_num_entries(const fb_ntuple *ntuple);
 // Returns the number of files.
 size_t fb_ntuple_num_files(const fb_ntuple *ntuple);
 
-// Returns the URL of a file, without secrets, and the range of its entries; false if the ntuple has fewer files.
+// Returns the URL of a file without secrets, and its entries; false if the ntuple has fewer files.
 bool fb_ntuple_file(const fb_ntuple *ntuple, size_t file, fb_text *url, fb_range *entries);
 
 // Returns the number of fields, with all subfields. Fields that are not in all files are left out.
 size_t fb_ntuple_num_fields(const fb_ntuple *ntuple);
 
-// Returns a field; false if the ntuple has fewer fields. Fields are numbered from 0, and each follows its parent.
+// Returns a field; false if there are fewer fields. Each field has a higher number than its parent.
 bool fb_ntuple_field(const fb_ntuple *ntuple, size_t number, fb_field *field);
 
 // Returns the clusters of all files; their number is stored in `n`.

@@ -415,7 +415,7 @@ pub unsafe extern "C" fn fb_ntuple_num_files(ntuple: *const fb_ntuple) -> usize 
     unsafe { ntuple.as_ref() }.map_or(0, |ntuple| ntuple.urls.len())
 }
 
-/// Returns the URL of a file, without secrets, and the range of its entries; false if the ntuple has fewer files.
+/// Returns the URL of a file without secrets, and its entries; false if the ntuple has fewer files.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_ntuple_file(
     ntuple: *const fb_ntuple,
@@ -452,7 +452,7 @@ pub unsafe extern "C" fn fb_ntuple_num_fields(ntuple: *const fb_ntuple) -> usize
     unsafe { ntuple.as_ref() }.map_or(0, |ntuple| ntuple.fields().len())
 }
 
-/// Returns a field; false if the ntuple has fewer fields. Fields are numbered from 0, and each follows its parent.
+/// Returns a field; false if there are fewer fields. Each field has a higher number than its parent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_ntuple_field(
     ntuple: *const fb_ntuple,
