@@ -88,3 +88,21 @@ def test_errors_say_what_to_do(dimuon, testdata, tmp_path):
     assert "give a column" in hist(dimuon, fine=False)
     assert "are for a column" in hist(testdata / "histograms.root:fitted", "--bins", 3, fine=False)
     assert "only histograms with one axis" in hist(testdata / "histograms.root:three", fine=False)
+
+
+def test_a_stored_histogram_can_be_named_like_a_column(testdata, dimuon, tmp_path):
+    stored = testdata / "histograms.root"
+    assert hist(stored, "squares") == hist(f"{stored}:squares")
+    assert "--bins, --range and --where are for a column" in hist(stored, "squares", "--bins", 3, fine=False)
+    both = tmp_path / "both.root"
+    fb.merge([dimuon, stored], both)
+    assert hist(both, "squares") == hist(f"{stored}:squares")
+    assert hist(both, "nMuon") == hist(dimuon, "nMuon")
+    assert 'no field "nothing"' in hist(both, "nothing", fine=False)
+    assert "has 0 RNTuples or TTrees" in hist(stored, "nothing", fine=False)
+
+
+def test_mistakes_are_told_in_short(dimuon, shared):
+    assert "did you mean MET_pt" in hist(f"{shared}/ttree/nano_dy.root:Events", "MET", fine=False)
+    assert "invalid range -1e308:1e308: " in hist(dimuon, "nMuon", "--range=-1e308:1e308", fine=False)
+    assert "invalid range 5:1: " in hist(dimuon, "nMuon", "--range=5:1", fine=False)

@@ -243,10 +243,22 @@ def test_several_trees_are_called_trees(need, tmp_path):
         fb.open(tmp_path / "trees.root")
     with uproot.recreate(tmp_path / "histogram.root") as file:
         file["h"] = np.histogram([1, 2])
-    with pytest.raises(fb.UsageError, match="has 0 RNTuples or TTrees"):
+    how = r'; fb\.histogram\(".*histogram\.root:h"\) reads a histogram, and `fb hist .*histogram\.root:h` draws it'
+    with pytest.raises(fb.UsageError, match="has 0 RNTuples or TTrees; it contains TH1D h" + how):
         fb.open(tmp_path / "histogram.root")
-    with pytest.raises(fb.UsageError, match="not a ROOT::RNTuple or TTree"):
+    with pytest.raises(fb.UsageError, match="not a ROOT::RNTuple or TTree" + how):
         fb.open(f"{tmp_path}/histogram.root:h")
+
+
+def test_a_missing_name_lists_other_objects_only_if_they_are_alike(need, tmp_path):
+    uproot = need("uproot")
+    with uproot.recreate(tmp_path / "both.root") as file:
+        file.mktree("Events", {"x": "float32"}).extend({"x": np.zeros(2, "f4")})
+        file["counts"] = np.histogram([1, 2])
+    with pytest.raises(fb.KeyNotFoundError, match='did you mean "Events" or "counts"'):
+        fb.open(f"{tmp_path}/both.root:count")
+    with pytest.raises(fb.KeyNotFoundError, match=r'did you mean "Events"\?'):
+        fb.open(f"{tmp_path}/both.root:NoSuchTree")
 
 
 def test_an_event_store_is_told_to_be_none_of_files() -> None:

@@ -37,8 +37,11 @@ pub struct Shown {
 pub fn run(args: &HistArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let picture = args.output.as_deref().map(Picture::of).transpose()?;
     let found = match &args.values {
-        Some(values) => filled(args, values)?,
-        None => stored(args)?,
+        Some(values) => filled(args, values).or_else(|failure| {
+            let target = named(args, values).ok_or(failure)?;
+            stored(args, &target)
+        })?,
+        None => stored(args, &one_file(&args.target)?)?,
     };
     if let (Some(picture), Some(path)) = (&picture, &args.output) {
         picture.write(&found.histogram, path, args.log)?;
@@ -82,15 +85,26 @@ fn filled(args: &HistArgs, values: &str) -> Result<Shown, Failure> {
     })
 }
 
+/// The histogram of the file that is meant by the name of a column: `fb hist FILE NAME`.
+fn named(args: &HistArgs, name: &str) -> Option<Target> {
+    let target = one_file(&args.target).ok()?;
+    let settings = Settings::of(&target.file);
+    let file = HistogramFile::open(&target.file, &settings).ok()?;
+    let is_there = target.name.is_none() && file.paths().any(|(path, _)| path == name);
+    is_there.then(|| Target {
+        name: Some(name.to_owned()),
+        ..target
+    })
+}
+
 /// A histogram of the file.
-fn stored(args: &HistArgs) -> Result<Shown, Failure> {
+fn stored(args: &HistArgs, target: &Target) -> Result<Shown, Failure> {
     if args.bins.is_some() || args.range.is_some() || args.condition.is_some() {
         return Err(usage(
             "--bins, --range and --where are for a column: `fb hist FILE COLUMN`",
         ));
     }
-    let target = one_file(&args.target)?;
-    let advise = |error: Error| Failure::from(error).advise(&target);
+    let advise = |error: Error| Failure::from(error).advise(target);
     let settings = Settings::of(&target.file);
     let file = HistogramFile::open(&target.file, &settings).map_err(advise)?;
     if target.name.is_none() && file.paths().next().is_none() {

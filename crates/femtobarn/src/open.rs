@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use femtobarn_histogram::is_histogram;
 use femtobarn_io::{
     ByteSource, HeldSource, IoError, LocalSource, MeteredSource, OriginSource, Settings,
-    SourceMeta, has_logical_name, is_of_xrootd, is_remote, open_layered,
+    SourceMeta, has_logical_name, is_of_xrootd, is_remote, nearest as nearest_names, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
@@ -252,6 +253,11 @@ fn openable(file: &RootFile, error: RootFileError) -> RootFileError {
         near = objects::ntuples(file).unwrap_or_default();
         near.truncate(MOST_HINTS);
     }
+    // other objects only if their names are similar
+    let is_alike = |name: &&String| !nearest_names(&path, [name.as_str()]).is_empty();
+    let others = nearest.iter().filter(|name| !near.contains(name));
+    let others: Vec<String> = others.filter(is_alike).cloned().collect();
+    near.extend(others);
     let nearest = if near.is_empty() { nearest } else { near };
     RootFileError::KeyNotFound { url, path, nearest }
 }
@@ -261,12 +267,22 @@ fn is_missing(error: &RNTupleError) -> bool {
 }
 
 fn not_an_rntuple(url: &str, path: String, key: &Key) -> RNTupleError {
+    let hint = match is_histogram(&key.class_name) {
+        true => read_by(url, &path),
+        false => String::new(),
+    };
     RNTupleError::NotAnRNTuple {
         url: url.into(),
         path,
         class_name: key.class_name.clone(),
-        hint: String::new(),
+        hint,
     }
+}
+
+/// How to read a histogram, for messages.
+fn read_by(url: &str, path: &str) -> String {
+    let name = format!("{url}:{path}");
+    format!("; fb.histogram({name:?}) reads a histogram, and `fb hist {name}` draws it")
 }
 
 /// The only ntuple of a file, or else its only tree; the newest cycle.
@@ -286,10 +302,14 @@ fn only_of(
 ) -> Result<(String, Key), RNTupleError> {
     let mut found: Vec<(String, Key)> = Vec::new();
     let mut others: Vec<String> = Vec::new();
+    let mut histogram = None;
     for entry in file.walk()? {
         let path = entry.path;
         if !is_wanted(&entry.key.class_name) {
             let other = format!("{} {path}", entry.key.class_name);
+            if histogram.is_none() && is_histogram(&entry.key.class_name) {
+                histogram = Some(path);
+            }
             if !others.contains(&other) {
                 others.push(other);
             }
@@ -309,7 +329,13 @@ fn only_of(
     let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
-        ([], others) => format!("; it contains {}", first_of(others)),
+        ([], others) => {
+            let url = file.source().url();
+            let how = histogram
+                .map(|path| read_by(url, &path))
+                .unwrap_or_default();
+            format!("; it contains {}{how}", first_of(others))
+        }
         ([first, ..], _) => format!(
             "; name one of them: {} (e.g. {}:{first})",
             names.join(", "),

@@ -2,10 +2,27 @@
 
 /// Suffix of a message about an unknown name: `; did you mean a, b?`, or nothing.
 pub fn did_you_mean<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
-    match nearest(name, names).as_slice() {
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut near = nearest(name, names.iter().copied());
+    if near.is_empty() {
+        near = continued(name, names);
+    }
+    match near.as_slice() {
         [] => String::new(),
         near => format!("; did you mean {}?", near.join(", ")),
     }
+}
+
+/// Names that begin with a name and a separator, as `MET_pt` with `MET`: the shortest first.
+fn continued(name: &str, mut names: Vec<&str>) -> Vec<String> {
+    let prefix = name.to_lowercase();
+    names.retain(|candidate| {
+        let candidate = candidate.to_lowercase();
+        let rest = candidate.strip_prefix(&prefix);
+        !prefix.is_empty() && rest.is_some_and(|rest| rest.starts_with(['_', '.']))
+    });
+    names.sort_by_key(|name| (name.len(), *name));
+    names.iter().take(5).map(|&name| name.to_owned()).collect()
 }
 
 /// The names most similar to a misspelt one, best first.

@@ -88,6 +88,14 @@ const FUNCTIONS: [(&str, Function); 46] = [
     ("count_nonzero", Function::Reduce(Reduction::Count)),
 ];
 
+/// What to use in place of functions of Awkward Array and ROOT.
+const INSTEAD: [(&str, &str); 4] = [
+    ("num", "len(x) for the number of elements of each list"),
+    ("firsts", "x[0] for the first element of each list"),
+    ("take", "x[0] for one element of each list"),
+    ("where", "`a && b || !a && c` for conditions"),
+];
+
 /// Prefixes that are allowed before a function's name.
 const NAMESPACES: [&str; 9] = [
     "std::",
@@ -113,7 +121,10 @@ impl Function {
         found.map(|(_, function)| *function).ok_or_else(|| {
             let names = FUNCTIONS.iter().map(|(known, _)| *known);
             let names = names.chain([LUMI_MASK]);
-            let hint = did_you_mean(&plain, names);
+            let hint = match INSTEAD.iter().find(|(other, _)| *other == plain) {
+                Some((_, instead)) => format!(": use {instead}"),
+                None => did_you_mean(&plain, names),
+            };
             format!("unknown function {}{hint}", shortened(name))
         })
     }

@@ -108,12 +108,35 @@ impl<'a> Lexer<'a> {
             '{' | ':' if self.text.trim_start().starts_with('{') => {
                 "this is JSON, not a condition: the guide \"Luminosity blocks\" (docs/guides/luminosity.md) shows how to select the runs and blocks of a golden JSON".to_owned()
             }
+            ':' if let Some(list) = self.sliced(start) => {
+                let at = self.picked(start).unwrap_or("0");
+                format!("slices are not supported: use {list}[{at}] for one element of each list, {list}[0] is the first")
+            }
             '?' | ':' => {
                 "`a ? b : c` is not supported: use `a && b || !a && c` for conditions".to_owned()
             }
             other => format!("unexpected {other:?}; put names that contain it in backticks"),
         };
         Err(self.problem(start, hint))
+    }
+
+    /// The list before the bracket that is open at a position.
+    fn sliced(&self, at: usize) -> Option<&str> {
+        let before = self.text.get(..at)?;
+        let (list, inside) = before.rsplit_once('[')?;
+        if inside.contains([']', '?']) {
+            return None;
+        }
+        let is_part = |it: char| it.is_alphanumeric() || matches!(it, '_' | '.');
+        let start = list.trim_end_matches(is_part).len();
+        list.get(start..).filter(|list| !list.is_empty())
+    }
+
+    /// The index after the colon at a position and a comma: `:, 1]`.
+    fn picked(&self, at: usize) -> Option<&str> {
+        let (inside, _) = self.text.get(at + 1..)?.split_once(']')?;
+        let index = inside.trim_start().strip_prefix(',')?.trim();
+        index.parse::<i64>().ok().map(|_| index)
     }
 
     fn string(&mut self, quote: char) -> Result<Token, Problem> {

@@ -196,6 +196,12 @@ impl Limits {
     }
 }
 
+/// A number in its short form: `5`, `1e308`.
+fn shown(number: f64) -> String {
+    let text = format!("{number:?}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     low: f64,
@@ -212,7 +218,10 @@ impl Axis {
         }
         if !(low < high && low.is_finite() && high.is_finite() && (high - low).is_finite()) {
             return Err(usage(format!(
-                "invalid range {low}:{high}: the first number must be less than the second, and both must be finite"
+                "invalid range {}:{}: the first number must be less than the second, and both and their difference \
+                 must be finite",
+                shown(low),
+                shown(high)
             )));
         }
         Ok(Self { low, high, n_bins })
