@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import awkward as ak
 import numpy as np
@@ -302,3 +303,24 @@ def test_the_program_makes_one_of_several(trees, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert '"std::vector<std::int32_t>" here, "std::int32_t" there' in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["root", "parquet"])
+def test_bad_files_are_left_out_of_one_output(dimuon, tmp_path, ending):
+    (tmp_path / "cut.root").write_bytes(Path(dimuon).read_bytes()[:5000])
+    files, bad, out = [dimuon, tmp_path / "cut.root", tmp_path / "none.root", dimuon], [], tmp_path / f"all.{ending}"
+    with pytest.raises(fb.FemtobarnError):
+        fb.convert(files, out)
+    with pytest.warns(fb.UnreadableWarning, match="is left out"):
+        report = fb.convert(files, out, skip_bad_files=bad)
+    assert report.entries == 24000
+    assert [(one.file, one.kind) for one in bad] == [
+        (str(tmp_path / "cut.root"), "truncated-file"),
+        (str(tmp_path / "none.root"), "file-not-found"),
+    ]
+    with pytest.warns(fb.UnreadableWarning), pytest.raises(fb.FileError, match="no file is left"):
+        fb.convert(files[1:3], tmp_path / "no.root", skip_bad_files=True)
+    table = tmp_path / "table.parquet"
+    fb.convert(dimuon, table)
+    report = fb.convert([table, table], tmp_path / "tables.root", skip_bad_files=True)
+    assert report.entries == 24000, "tables are not taken for damaged ROOT files"

@@ -35,6 +35,7 @@ mod _core {
     use std::path::PathBuf;
 
     use femtobarn::Target;
+    use femtobarn::convert::Format;
     use femtobarn::inspect::Listed;
     use femtobarn::io::Settings;
     use pyo3::prelude::*;
@@ -229,6 +230,12 @@ mod _core {
             Some(limit) => femtobarn::io::nearest_within(limit, name, names),
             None => femtobarn::io::nearest(name, names),
         }
+    }
+
+    /// Whether the name of a file is that of a table (Parquet, Arrow IPC).
+    #[pyfunction]
+    fn is_table(path: &str) -> bool {
+        Format::of(std::path::Path::new(path)) != Format::Root
     }
 
     /// Whether the work of this thread was cancelled, so that it must not wait any more.

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core, errors
-from femtobarn._files.open import resolve, settings_of
+from femtobarn._files.bad_files import BadFiles, SkipBadFiles
+from femtobarn._files.open import good_files, resolve, settings_of
 from femtobarn._operations.left_behind import LeftBehind, left_behind_of, left_behind_text
 from femtobarn._shared.compat import known_options
 from femtobarn._shared.output import compression_settings, plain_path
@@ -165,7 +166,7 @@ def convert(
     overwrite: bool = False,
     jobs: int = 1,
     resume: bool = False,
-    skip_bad_files: bool = False,
+    skip_bad_files: SkipBadFiles = False,
     kind: str = "root",
     progress: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -220,8 +221,10 @@ def convert(
         Whether to skip files whose output exists and is not older. Other outputs are replaced as without `resume`, and
         so are empty files and ROOT files that cannot be opened, which an interrupted conversion may have left. Only for
         a directory.
-    skip_bad_files : bool
-        Whether to report files that cannot be converted, and convert the others. Only for a directory.
+    skip_bad_files : bool or list
+        Whether to convert the other files if some cannot be read. For a directory, the reports have their errors. If
+        several files become one, ROOT files that cannot be opened are left out, with a warning for each, and a list
+        gets a `BadFile` for each; damage that is found later is always an error.
     kind : str
         The format of the files in a directory: "root", "parquet" or "arrow".
     progress : bool, optional
@@ -260,9 +263,16 @@ def convert(
         raise UsageError(f"kind must be 'root', 'parquet' or 'arrow', not {kind!r}")
     if jobs < 1:
         raise UsageError(f"jobs must be at least 1, not {jobs}")
-    if not is_folder and (resume or skip_bad_files or jobs != 1):
-        raise UsageError("jobs, resume and skip_bad_files need an output directory: end its name with a slash")
-    _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume, skip_bad_files=skip_bad_files)
+    if not is_folder and (resume or jobs != 1):
+        raise UsageError("jobs and resume need an output directory: end its name with a slash")
+    _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume)
+    if is_folder:
+        _check_switches(skip_bad_files=skip_bad_files)
+    elif len(pairs) > 1:
+        bad_files = BadFiles(skip_bad_files)
+        files_of_root = [pair for pair in pairs if not _core.is_table(pair[0])]
+        good = good_files(files_of_root, storage_options, bad_files) if files_of_root else []
+        pairs = [pair for pair in pairs if pair in good or _core.is_table(pair[0])]
     given = {
         "fields": patterns("fields", fields),
         "drop": patterns("drop", drop),
