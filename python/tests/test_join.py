@@ -289,9 +289,16 @@ def test_what_is_beside_ntuples_is_not_left_out_in_silence(tmp_path, testdata):
     fb.merge([write(tmp_path / "2.root", RIGHT, "Friends"), histograms], b)
     output = tmp_path / "out.root"
     with pytest.raises(
-        fb.UsageError, match=r'a\.root has a TH1F called "fitted" besides its ntuple.*a\.root:Events.*others="first"'
+        fb.UsageError, match=r'a\.root has a TH1F called "fitted" besides its ntuple.*a\.root:Events.*others="same"'
     ):
-        fb.join_columns([a, b], output)
+        fb.join_columns([a, b], output, others="error")
+    assert not output.exists()
+    assert not fb.join_columns([a, b], output).left_behind, "they are the same in both"
+    output.unlink()
+    other = tmp_path / "other.root"
+    fb.merge([b, histograms], other)
+    with pytest.raises(fb.UsageError, match=r'the TH1F "fitted" of .*other\.root differs from the TH1F .*a\.root'):
+        fb.join_columns([a, other], output)
     assert not output.exists()
     report = fb.join_columns([f"{a}:Events", f"{b}:Friends"], output)
     dropped = {left.name: left.files for left in report.left_behind}

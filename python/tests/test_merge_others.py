@@ -91,6 +91,40 @@ def test_the_first_of_each_name_is_taken(objects, run_root, tmp_path, dimuon):
     assert json.loads(run_root(SEEN, output)) == [one]
 
 
+@pytest.mark.parametrize("make", [fb.merge, fb.clone, fb.skim], ids=lambda make: make.__name__)
+def test_what_is_the_same_in_all_files_is_kept_by_default(make, objects, run_root, tmp_path, dimuon):
+    """A merge stopped at the first such object, and a clone copied it."""
+    whole, output = tmp_path / "whole.root", tmp_path / "out.root"
+    fb.merge([dimuon, objects], whole)
+    more = {"where": "nMuon > 1"} if make is fb.skim else {}
+    report = make(whole if make is fb.clone else [whole, objects, whole], output, **more)
+    assert not report.left_behind
+    one, two = json.loads(run_root(SEEN, objects, output))
+    assert one == two
+    if make is fb.merge:
+        again = fb.merge([whole, objects], output, append=True)
+        assert not again.left_behind
+        assert json.loads(run_root(SEEN, output)) == [one]
+
+
+def test_different_objects_of_one_name_are_an_error_unless_the_first_is_wanted(objects, run_root, tmp_path):
+    other, output = tmp_path / "other.root", tmp_path / "out.root"
+    run_root(OBJECTS.replace("some text", "another text"), other)
+    message = r'the TNamed "note" of .*other\.root differs from the TNamed "note" of .*objects\.root: --others first'
+    with pytest.raises(fb.UsageError, match=message):
+        fb.merge([objects, other], output)
+    assert not output.exists()
+    fb.merge(objects, output)
+    before = output.read_bytes()
+    with pytest.raises(fb.UsageError, match=message.replace("objects", "out")):
+        fb.merge(other, output, append=True)
+    assert output.read_bytes() == before
+    report = fb.merge([objects, other], output, others="first", overwrite=True)
+    assert ("note", "TNamed") in left_behind(report)
+    with pytest.raises(fb.UsageError, match=r'a TNamed called "note".*others="error"'):
+        fb.merge(objects, output, others="error", overwrite=True)
+
+
 def test_references_are_right_where_keys_are_longer(objects, run_root, tmp_path):
     """Positions in an object count from its key, which is longer beyond 2 GB: they were those of the input."""
     output = tmp_path / "large.root"
@@ -106,6 +140,9 @@ def test_references_are_right_where_keys_are_longer(objects, run_root, tmp_path)
     one, two = json.loads(run_root(SEEN, objects, output))
     assert one == two
     assert fb.open({output: "t"}).num_entries == 100_003
+    # objects with longer keys are the same
+    again = fb.merge([objects], output, append=True)
+    assert not again.left_behind
     # and back
     small = tmp_path / "small.root"
     fb.merge([f"{output}:{name}" for name in ("note", "sub/deep/together", "graph")], small, others="first")

@@ -5,6 +5,7 @@ import math
 import awkward as ak
 import numpy as np
 import pytest
+import uproot
 from compare import same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -109,15 +110,69 @@ def test_a_file_without_the_column_is_told(written, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["b.root"]
 
 
-def test_a_condition_on_one_of_several_ntuples_says_how_to_name_it(tmp_path):
-    """It was reported after the first of them had been copied, with a hint that did not work."""
-    fb.write(tmp_path / "a.root", {"x": [1, 2, 3]}, name="Events")
-    fb.write(tmp_path / "b.root", {"y": [1]}, name="Runs")
-    both = tmp_path / "both.root"
-    fb.merge([tmp_path / "a.root", tmp_path / "b.root"], both)
-    with pytest.raises(fb.KeyNotFoundError, match=r'Runs has no field "x".*apply to "Runs", name .*both\.root:NAME'):
-        fb.skim(both, tmp_path / "out.root", "x > 1")
-    assert fb.skim(f"{both}:Events", tmp_path / "out.root", "x > 1").entries == {"Events": 2}
+@pytest.fixture
+def both(tmp_path):
+    """Return a file with two ntuples."""
+    fb.write(tmp_path / "a.root", {"x": [1, 2, 3], "run": [1, 1, 2]}, name="Events")
+    fb.write(tmp_path / "b.root", {"run": [1, 2], "weight": [0.5, 1.5]}, name="Runs")
+    fb.merge([tmp_path / "a.root", tmp_path / "b.root"], tmp_path / "both.root")
+    return tmp_path / "both.root"
+
+
+@pytest.mark.parametrize("others", [[], [1]], ids=["one file", "two files"])
+def test_ntuples_without_columns_of_the_condition_are_copied_as_a_whole(both, tmp_path, others):
+    inputs, out = [both, *(both for _ in others)], tmp_path / "out.root"
+    n = len(inputs)
+    report = fb.skim(inputs, out, "x > 1", verify=True)
+    assert (report.entries, report.whole) == ({"Events": 2 * n, "Runs": 2 * n}, ("Runs",))
+    assert f"Runs: {2 * n} (as a whole)" in repr(report)
+    assert fb.open(f"{out}:Runs").arrays()["weight"].tolist() == [0.5, 1.5] * n
+    assert fb.open(f"{out}:Events").arrays()["x"].tolist() == [2, 3] * n
+    named = fb.skim(f"{both}:Events", out, "x > 1", overwrite=True)
+    assert (named.entries, named.whole) == ({"Events": 2}, ())
+
+
+def test_ntuples_with_all_columns_of_the_condition_are_all_cut(both, tmp_path):
+    report = fb.skim(both, tmp_path / "out.root", "run == 2", verify=True)
+    assert (report.entries, report.whole) == ({"Events": 1, "Runs": 1}, ())
+
+
+def test_the_nearest_ntuple_is_named_if_none_has_the_columns(both, tmp_path):
+    names = r'both\.root:Events has no field "y".*no other ntuple has all columns'
+    with pytest.raises(fb.KeyNotFoundError, match=names):
+        fb.skim(both, tmp_path / "out.root", "x > 1 and y > 1")
+    with pytest.raises(fb.KeyNotFoundError, match=r'Runs has no field "weigth"; did you mean weight'):
+        fb.skim(both, tmp_path / "out.root", "weigth > 1")
+    with pytest.raises(fb.KeyNotFoundError, match=r'b\.root:Runs has no field "x"$'):
+        fb.skim(tmp_path / "b.root", tmp_path / "out.root", "x > 1")
+
+
+def test_whether_an_ntuple_is_cut_cannot_differ_between_files(both, tmp_path):
+    """Entries that the condition was meant for would be kept."""
+    fb.write(tmp_path / "c.root", {"run": [1, 2], "weight": [0.5, 1.5], "x": [0, 1]}, name="Runs")
+    with pytest.raises(fb.KeyNotFoundError, match=r'both\.root:Runs has no field "x"; .*c\.root has all columns'):
+        fb.skim([both, tmp_path / "c.root"], tmp_path / "out.root", "x > 0")
+    with pytest.raises(fb.KeyNotFoundError, match=r'both\.root:Runs has no field "x"; .*in other files'):
+        fb.skim([tmp_path / "c.root", both], tmp_path / "out.root", "x > 0")
+    assert not (tmp_path / "out.root").exists()
+
+
+def test_runs_of_a_nanoaod_file_are_kept(shared, tmp_path):
+    path, out = shared / "ttree/nano_dy.root", tmp_path / "out.root"
+    report = fb.skim(path, out, "nMuon >= 2", verify=True)
+    assert "Runs" in report.whole
+    assert report.entries["Events"] == int(ak.sum(fb.open(f"{path}:Events").arrays(["nMuon"]).nMuon >= 2))
+    with uproot.open(path) as given, uproot.open(out) as found:
+        for name in report.whole:
+            tree = given[name]
+            assert found[name].num_entries == tree.num_entries
+            weights = [key for key in tree if tree[key].interpretation.__class__.__name__ == "AsDtype"]
+            assert weights
+            for key in weights:
+                assert same(found[name][key].array(), tree[key].array())
+    fb.convert(path, tmp_path / "whole.root")
+    proof = fb.open(f"{out}:Events").verify(against=tmp_path / "whole.root", where="nMuon >= 2")
+    assert proof.ok
 
 
 @pytest.mark.parametrize(

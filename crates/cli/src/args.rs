@@ -736,9 +736,9 @@ pub struct MergeArgs {
     pub compression: Option<String>,
     #[command(flatten)]
     pub sizes: Sizes,
-    /// Treatment of objects that are neither ntuples nor histograms (histograms are added): raise an error, take the
-    /// first of each name, or drop them
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<OtherObjects>())]
+    /// Treatment of objects that are neither ntuples nor histograms (histograms are added): keep those that are the same
+    /// in all files, and raise an error if some differ; take the first of each name; raise an error; or drop them
+    #[arg(long, value_name = "WHAT", default_value = "same", value_parser = choice::<OtherObjects>())]
     pub others: OtherObjects,
     /// Keep pages of different encodings as additional column representations; ROOT before 6.42 and uproot cannot read
     /// these
@@ -795,9 +795,10 @@ pub struct JoinArgs {
     /// *, ? and [abc] are wildcards
     #[arg(long, value_name = "PATTERN,…")]
     pub fields: Vec<String>,
-    /// Treatment of attribute sets that two ntuples have, and of objects in files given without an ntuple: raise an
-    /// error, take the first of each name, or drop them (and all attribute sets)
-    #[arg(long, value_name = "WHAT", default_value = "error", value_parser = choice::<OtherObjects>())]
+    /// Treatment of attribute sets that two ntuples have, and of objects in files given without an ntuple: keep those that
+    /// are the same in all files, and raise an error if some differ; take the first of each name; raise an error; or drop
+    /// them (and all attribute sets)
+    #[arg(long, value_name = "WHAT", default_value = "same", value_parser = choice::<OtherObjects>())]
     pub others: OtherObjects,
     /// Name of the new ntuple [default: name of the first]
     #[arg(long, value_name = "NAME")]
@@ -892,8 +893,9 @@ pub struct Copying {
     /// Take only these top-level fields, separated by commas; *, ? and [abc] are wildcards
     #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
     pub fields: Vec<String>,
-    /// Treatment of objects that are neither ntuples nor histograms: copy them (first), drop them, or raise an error
-    #[arg(long, value_name = "WHAT", default_value = "first", value_parser = choice::<OtherObjects>())]
+    /// Treatment of objects that are neither ntuples nor histograms (histograms are added): keep those that are the same
+    /// in all files, and raise an error if some differ; take the first of each name; raise an error; or drop them
+    #[arg(long, value_name = "WHAT", default_value = "same", value_parser = choice::<OtherObjects>())]
     pub others: OtherObjects,
     #[command(flatten)]
     pub threads: Threads,

@@ -152,7 +152,11 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
             None => String::new(),
         };
         let (path, n) = (printable(path), ntuple.n_entries);
-        writeln!(out, "  {path}: {n} entries{before}")?;
+        let whole = match ntuple.is_whole {
+            true => ", as a whole (it lacks columns of the condition)",
+            false => "",
+        };
+        writeln!(out, "  {path}: {n} entries{before}{whole}")?;
     }
     if let Some(proof) = &report.proof {
         proof::write_summary(proof, out)?;

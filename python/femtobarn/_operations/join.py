@@ -29,7 +29,7 @@ def join_columns(
     fields: Sequence[str | Iterable[str] | None] | None = None,
     unmatched: str = "error",
     name: str | None = None,
-    others: str = "error",
+    others: str = "same",
     compression: Any = None,
     overwrite: bool = False,
     verify: bool = False,
@@ -63,9 +63,10 @@ def join_columns(
         The name of the output ntuple, with directories (``"nano/Events"``); by default the name of the first.
     others : str
         How to treat attribute sets of the same name in several ntuples, unless they are equal, and other objects in
-        files without an ntuple name (``"a.root"`` but not ``"a.root:Events"``): "error"; "first" takes the first of
-        each name; "drop" leaves them out, and all attribute sets. Attribute sets follow the entries that they describe.
-        Histograms are not added. The report lists everything that is left out.
+        files without an ntuple name (``"a.root"`` but not ``"a.root:Events"``): "same" keeps those that are the
+        same in all files, and raises an error if some differ; "first" takes the first of each name; "error"; "drop"
+        leaves them out, and all attribute sets. Attribute sets follow the entries that they describe. Histograms are
+        not added. The report lists everything that is left out.
     compression : str or int, optional
         The compression of all pages (see `recreate`); by default it is unchanged.
     overwrite : bool

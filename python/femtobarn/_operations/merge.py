@@ -49,6 +49,8 @@ class MergeReport:
         The details for each input.
     left_behind : tuple of LeftBehind
         Objects and fields of the inputs that are not in the output.
+    whole : tuple of str
+        After a skim: ntuples with all their entries, since they lack columns of the condition.
     seconds : float
         Elapsed time, in seconds.
     bytes_before : int or None
@@ -77,6 +79,7 @@ class MergeReport:
     proof: dict[str, Any] | None = None
     delivery: dict[str, Any] | None = None
     left_behind: tuple[LeftBehind, ...] = ()
+    whole: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{level}: {n}" for level, n in self.levels.items() if n and level != "refused")
@@ -85,6 +88,7 @@ class MergeReport:
         levels += f"; {refused} of them could not share their blocks" if refused else ""
         before = self.entries_before if self.bytes_before is not None else {}
         added = {name: f" ({n} before)" for name, n in before.items()}
+        added |= dict.fromkeys(self.whole, " (as a whole)")
         entries = ", ".join(f"{name}: {n}{added.get(name, '')}" for name, n in self.entries.items())
         left = f"; {left_behind_text(self.left_behind)}" if self.left_behind else ""
         inputs = plural(len(self.inputs), "file")
@@ -102,7 +106,7 @@ def merge(
     compression: Any = None,
     cluster_size: str | SupportsIndex | None = None,
     page_size: str | SupportsIndex | None = None,
-    others: str = "error",
+    others: str = "same",
     compatible: bool = True,
     overwrite: bool = False,
     append: bool = False,
@@ -142,8 +146,9 @@ def merge(
         Compressed size of a cluster and uncompressed size of a page, in bytes, if they are rebuilt; by default as for
         `recreate`.
     others : str
-        How to treat objects that are neither ntuples nor histograms: "error"; "first" takes the first of each name;
-        "drop" leaves them out. Histograms and profiles are added, as in ROOT's hadd.
+        How to treat objects that are neither ntuples nor histograms: "same" keeps those that are the same in all files,
+        and raises an error if some differ; "first" takes the first of each name; "error"; "drop" leaves them out.
+        Histograms and profiles are added, as in ROOT's hadd.
     compatible : bool
         Whether to write only files that ROOT 6.40 and uproot 5.7 can read: pages with another encoding than in the
         first file are encoded anew. Otherwise they become further column representations, as in ROOT 6.42.
@@ -311,4 +316,5 @@ def call(
         proof=found["proof"],
         delivery=found["delivery"],
         left_behind=left_behind_of(found["left_behind"]),
+        whole=tuple(name for name, ntuple in found["ntuples"].items() if ntuple["whole"]),
     )

@@ -27,7 +27,7 @@ def clone(
     fields: str | Iterable[str] | None = None,
     entries: slice | range | tuple[int | None, int | None] | None = None,
     level: str = "auto",
-    others: str = "first",
+    others: str = "same",
     overwrite: bool = False,
     verify: bool = False,
     threads: int | None = None,
@@ -53,7 +53,8 @@ def clone(
     level : str
         As for `merge`.
     others : str
-        How to treat objects that are not ntuples: "first" copies them; "drop" leaves them out; "error".
+        How to treat objects that are neither ntuples nor histograms: "same" and "first" copy them; "drop" leaves them
+        out; "error".
     overwrite : bool
         Whether to replace an existing output file; the source is never replaced.
     verify : bool
@@ -101,7 +102,7 @@ def reshape(
     encoding: str | None = None,
     precision: Mapping[str, int | tuple[int, float, float]] | None = None,
     fields: str | Iterable[str] | None = None,
-    others: str = "first",
+    others: str = "same",
     overwrite: bool = False,
     verify: bool = False,
     threads: int | None = None,
@@ -136,7 +137,8 @@ def reshape(
     fields : str or list of str, optional
         The top-level fields to take; ``*`` and ``?`` are wildcards.
     others : str
-        How to treat objects that are not ntuples: "first" copies them; "drop" leaves them out; "error".
+        How to treat objects that are neither ntuples nor histograms: "same" and "first" copy them; "drop" leaves them
+        out; "error".
     overwrite : bool
         Whether to replace an existing output file; the source is never replaced.
     verify : bool
@@ -193,7 +195,7 @@ def skim(
     compression: Any = None,
     cluster_size: str | SupportsIndex | None = None,
     page_size: str | SupportsIndex | None = None,
-    others: str = "first",
+    others: str = "same",
     overwrite: bool = False,
     verify: bool = False,
     threads: int | None = None,
@@ -203,7 +205,8 @@ def skim(
     """Copy the entries that satisfy a condition, from one or several files (skim).
 
     The columns of the condition are read first; from other columns, only pages with selected entries are read. Small
-    clusters that remain are combined into large ones.
+    clusters that remain are combined into large ones. If no ntuple is named, the condition selects from all ntuples and
+    trees that have its columns, and others, such as ``Runs`` of NanoAOD, are copied as a whole.
 
     Parameters
     ----------
@@ -221,7 +224,8 @@ def skim(
     cluster_size, page_size : str or int, optional
         Compressed size of a cluster and uncompressed size of a page, in bytes; by default as for `recreate`.
     others : str
-        How to treat objects that are not ntuples: "first" copies them; "drop" leaves them out; "error".
+        How to treat objects that are neither ntuples nor histograms: "same" keeps those that are the same in all files,
+        and raises an error if some differ; "first" takes the first of each name; "error"; "drop" leaves them out.
     overwrite : bool
         Whether to replace an existing output file; a source is never replaced.
     verify : bool

@@ -61,7 +61,8 @@ fn what_is_beside_an_ntuple_is_left_out_if_that_is_asked_for() {
     good(&["merge", &one, &some, "testdata/histograms.root"]);
     good(&["clone", LISTS, &two, "--entries", ":10"]);
     let join = ["join", &out, &one, &two];
-    let message = failure(&join, 2)["message"].as_str().unwrap().to_owned();
+    let error = [&join[..], &["--others", "error"]].concat();
+    let message = failure(&error, 2)["message"].as_str().unwrap().to_owned();
     assert!(message.contains("besides its ntuple"), "{message}");
     let report = document(&[&join[..], &["--others", "drop"]].concat());
     let left = report["left_behind"].as_array().unwrap();

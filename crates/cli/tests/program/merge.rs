@@ -69,7 +69,7 @@ fn outputs_and_objects_that_make_no_sense_are_wrong_usage() {
             vec!["out.txt", DIMUON],
             "a ROOT file's name ends with .root",
         ),
-        (vec![new.as_str(), OBJECTS], "others="),
+        (vec![new.as_str(), OBJECTS, "--others", "error"], "others="),
         (
             vec![new.as_str(), DIMUON, "--compression", "zip"],
             "invalid compression \"zip\"",

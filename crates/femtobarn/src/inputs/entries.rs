@@ -1,5 +1,6 @@
 //! The selection of entries of an ntuple.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -32,6 +33,129 @@ impl Entries {
     /// Whether all entries are taken.
     pub(crate) fn are_all(&self) -> bool {
         matches!(self, Self::All)
+    }
+}
+
+/// From which ntuples entries are selected. A condition on whole files selects from ntuples with all its columns; the
+/// others are taken as a whole. The first file with an ntuple decides.
+pub(crate) struct Scope<'e> {
+    entries: &'e Entries,
+    /// By path; for ntuples that are taken as a whole, how near they are to the condition, and the error of the column
+    /// that they lack.
+    known: BTreeMap<String, Option<(Rank, RNTupleError)>>,
+}
+
+/// How near an ntuple is to a condition: how many columns it has, whether a similar name is known, and the number of its
+/// fields.
+type Rank = (usize, bool, usize);
+
+impl<'e> Scope<'e> {
+    pub fn new(entries: &'e Entries) -> Self {
+        Self {
+            entries,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// The selection of entries of an ntuple with a path, which may be of a file that is given as a whole.
+    ///
+    /// # Errors
+    /// If an ntuple that is named, or is selected from in another file, lacks a column.
+    pub fn add(
+        &mut self,
+        reader: &Arc<Reader>,
+        path: &str,
+        is_named: bool,
+    ) -> Result<&'e Entries, RNTupleError> {
+        let Entries::Where(expression) = self.entries else {
+            return Ok(self.entries);
+        };
+        let ntuple = NTuple::of(vec![reader.clone()]);
+        let lacking = match columns_of(expression, &ntuple) {
+            Err(error @ RNTupleError::NoSuchField { .. }) => Some(error),
+            found => found.map(|_| None)?,
+        };
+        match (lacking, self.known.get_mut(path)) {
+            (None, Some(whole)) => match whole.take() {
+                Some((_, error)) => {
+                    let why = format!("{} has all columns of the condition", reader.url());
+                    Err(hinted(error, &why))
+                }
+                None => Ok(self.entries),
+            },
+            (None, None) => {
+                self.known.insert(path.to_owned(), None);
+                Ok(self.entries)
+            }
+            (Some(error), _) if is_named => Err(error),
+            (Some(_), Some(Some(_))) => Ok(&Entries::All),
+            (Some(error), Some(None)) => {
+                let why = "the condition selects from it in other files";
+                Err(hinted(error, why))
+            }
+            (Some(error), None) => {
+                let has = |column: &&String| {
+                    let column = numbered(column, reader);
+                    ntuple.select(Some(&[column])).is_ok()
+                };
+                let n_columns = expression.columns().iter().filter(has).count();
+                let is_similar = error.to_string().contains("did you mean");
+                let rank = (n_columns, is_similar, reader.descriptor().top_level.len());
+                self.known.insert(path.to_owned(), Some((rank, error)));
+                Ok(&Entries::All)
+            }
+        }
+    }
+
+    /// The selection of entries of an ntuple that was added.
+    pub fn of(&self, path: &str) -> &'e Entries {
+        match self.is_whole(path) {
+            true => &Entries::All,
+            false => self.entries,
+        }
+    }
+
+    /// Whether an ntuple is taken as a whole since it lacks columns of the condition.
+    pub fn is_whole(&self, path: &str) -> bool {
+        matches!(self.known.get(path), Some(Some(_)))
+    }
+
+    /// Checks that the condition selects from an ntuple, after all were added.
+    ///
+    /// # Errors
+    /// If none has its columns: that of the nearest one.
+    pub fn check(&mut self) -> Result<(), RNTupleError> {
+        if self.known.values().any(Option::is_none) {
+            return Ok(());
+        }
+        let n = self.known.len();
+        let known = std::mem::take(&mut self.known).into_values().flatten();
+        match known.max_by_key(|(rank, _)| *rank) {
+            None => Ok(()),
+            Some((_, error)) if n == 1 => Err(error),
+            Some((_, error)) => {
+                let why = "no other ntuple has all columns of the condition";
+                Err(hinted(error, why))
+            }
+        }
+    }
+}
+
+/// An error of a missing field with a further hint.
+pub(crate) fn hinted(error: RNTupleError, more: &str) -> RNTupleError {
+    match error {
+        RNTupleError::NoSuchField {
+            url,
+            ntuple,
+            name,
+            hint,
+        } => RNTupleError::NoSuchField {
+            hint: format!("{hint}; {more}"),
+            url,
+            ntuple,
+            name,
+        },
+        other => other,
     }
 }
 

@@ -17,7 +17,9 @@ pub use entries::Entries;
 pub use joined::{JoinOptions, Unmatched};
 pub use keys::EntryIndex;
 
-pub(crate) use entries::{Chooser, columns_of, fulfilling, joined, numbered, paths_of};
+pub(crate) use entries::{
+    Chooser, Scope, columns_of, fulfilling, hinted, joined, numbered, paths_of,
+};
 pub(crate) use joined::{check_joined, chosen, matched, open_joined};
 pub(crate) use names::{Chosen, counted, no_field};
 pub(crate) use opened::{ConvertedTrees, Opened, wanted};
@@ -57,10 +59,12 @@ impl Input {
 /// Treatment of objects that are neither ntuples nor directories nor histograms.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum OtherObjects {
+    /// Take an object that all files with its name have alike; different ones are an error.
+    #[default]
+    Same,
     /// Take the first object of each name.
     First,
     /// Report an error.
-    #[default]
     Error,
     /// Leave them out.
     Drop,
@@ -68,8 +72,9 @@ pub enum OtherObjects {
 
 impl Choice for OtherObjects {
     const ALL: &[(&str, Self)] = &[
-        ("error", Self::Error),
+        ("same", Self::Same),
         ("first", Self::First),
+        ("error", Self::Error),
         ("drop", Self::Drop),
     ];
 }
@@ -78,6 +83,7 @@ impl OtherObjects {
     /// The reason why an object is not in the output.
     pub(crate) fn why_left(self) -> &'static str {
         match self {
+            Self::Same => "it is the same in all files",
             Self::First => "the first of its name is taken",
             Self::Error | Self::Drop => "such objects are dropped (others=\"drop\")",
         }

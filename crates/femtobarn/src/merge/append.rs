@@ -107,7 +107,7 @@ impl Job<'_> {
         let merger = NTupleMerger::resume(
             (directory, name),
             &ntuple,
-            page_options(self.options, &ntuple, write),
+            page_options((self.options, self.scope.of(path)), &ntuple, write),
         )?;
         let sets = AttributeSets::of(ntuple);
         self.attributes.insert(path.to_owned(), sets);

@@ -10,7 +10,7 @@ use super::others::{check_named, taken};
 use super::trees::Trees;
 use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::inputs::Input;
-use crate::inputs::no_field;
+use crate::inputs::{hinted, no_field};
 use crate::left_behind::{LeftBehind, beside, named_together};
 use crate::odd::telling;
 use crate::open::RNTUPLE_CLASS;
@@ -38,6 +38,11 @@ impl Job<'_> {
                 return Err(RNTupleError::Interrupted);
             }
         }
+        let has_trees = (self.report.inputs.iter()).any(|input| !input.converted.is_empty());
+        self.scope.check().map_err(|error| match has_trees {
+            true => of_tree(error),
+            false => error,
+        })?;
         self.check_existing_names()?;
         self.check_names(inputs)
     }
@@ -104,14 +109,15 @@ impl Job<'_> {
                     return Err(taken(&opened, &path, class));
                 }
                 self.paths.add(&input.url, &path, &key)?;
+                let is_tree = merged.converted.iter().any(|(tree, _)| *tree == path);
+                let entries = self.scope.add(&reader, &path, is_named);
+                entries
+                    .and_then(|entries| Chooser::new(entries, &reader, 1))
+                    .map_err(|error| if is_tree { of_tree(error) } else { error })?;
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(name))?;
                 }
-                let is_tree = merged.converted.iter().any(|(tree, _)| *tree == path);
-                Chooser::new(&options.entries, &reader, 1)
-                    .map_err(|error| if is_tree { of_tree(error) } else { error })
-                    .map_err(|error| about_one(error, &input.shown(), &path, is_named))?;
             } else if is_summed(&key) {
                 if self.taken.contains(&path) || self.known.contains_key(&path) {
                     return Err(taken(&opened, &path, &key.class_name));
@@ -155,41 +161,6 @@ fn told(error: RNTupleError, inputs: &[Input], trees: &Trees) -> RNTupleError {
 
 /// The error of a condition on a tree with a field that the converted ntuple does not have.
 fn of_tree(error: RNTupleError) -> RNTupleError {
-    match error {
-        RNTupleError::NoSuchField {
-            url,
-            ntuple,
-            name,
-            hint,
-        } => RNTupleError::NoSuchField {
-            hint: format!(
-                "{hint}; the tree is converted first: the condition takes the names of the ntuple that `fb convert` makes of it"
-            ),
-            url,
-            ntuple,
-            name,
-        },
-        other => other,
-    }
-}
-
-/// The error of a condition with unknown columns for an ntuple, which may be meant for another ntuple.
-fn about_one(error: RNTupleError, url: &str, path: &str, is_named: bool) -> RNTupleError {
-    match error {
-        RNTupleError::NoSuchField {
-            url: file,
-            ntuple,
-            name,
-            hint,
-        } if !is_named => RNTupleError::NoSuchField {
-            hint: format!(
-                "{hint}; a condition applies to all ntuples of a file: if it does not apply to {path:?}, name the \
-                 ntuple ({url}:NAME)"
-            ),
-            url: file,
-            ntuple,
-            name,
-        },
-        other => other,
-    }
+    let names = "the tree is converted first: the condition takes the names of the ntuple that `fb convert` makes of it";
+    hinted(error, names)
 }

@@ -1,6 +1,6 @@
 //! Joining: the fields of several ntuples side by side, entry by entry, or where keys are equal.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use femtobarn_rootfile::{FileWriter, Key};
 
 use super::attributes::{AttributeSets, Places};
 use super::options::{check_free, check_output};
-use super::others::{check_other, copy_object};
+use super::others::{Content, check_other, copy_object};
 use super::paths::Paths;
 use super::proven::{prove_staged, staged_ntuple};
 use super::{MergeReport, MergedInput, MergedNTuple, OnProgress, Progress};
@@ -80,7 +80,7 @@ pub fn join(
     let ntuples: Vec<_> = ntuples.collect();
     let mut staged = StagedOutput::create(output, options.overwrite, &settings)?;
     let mut file = create_beside(staged.sibling(), options.write.compression)?;
-    let mut known = (HashSet::new(), Paths::default());
+    let mut known = (HashMap::new(), Paths::default());
     for (beside, input) in beside.iter().zip(&mut report.inputs) {
         beside.write(&mut file, options, &mut known, input)?;
     }
@@ -201,12 +201,10 @@ impl OtherContent {
         for (path, key) in &objects {
             match others {
                 OtherObjects::Error => return Err(not_asked_for(reader, path, key)),
-                OtherObjects::First if is_in_way(path, name) => {
+                OtherObjects::Same | OtherObjects::First if is_in_way(path, name) => {
                     return Err(in_way(reader, path, key, name));
                 }
-                OtherObjects::First | OtherObjects::Drop => {
-                    check_other(&opened, path, key, others)?
-                }
+                _ => check_other(&opened, path, key, others)?,
             }
         }
         Ok(Self {
@@ -221,19 +219,23 @@ impl OtherContent {
         &'b self,
         file: &mut FileWriter,
         options: &JoinOptions,
-        (known, paths): &mut (HashSet<&'b str>, Paths),
+        (known, paths): &mut (HashMap<&'b str, Content>, Paths),
         input: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
         input.left.extend(self.left.iter().cloned());
         for (path, key) in &self.objects {
-            if options.others == OtherObjects::First && known.insert(path) {
-                paths.add(self.opened.source.url(), path, key)?;
-                let settings = options.write.compression;
-                copy_object(file, &self.opened, (path, key), settings)?;
-            } else {
-                let reason = options.others.why_left();
-                let item = LeftBehind::object(path, &key.class_name, reason);
-                input.left.push(item);
+            match (options.others, known.get(path.as_str())) {
+                (OtherObjects::Same | OtherObjects::First, None) => {
+                    paths.add(self.opened.source.url(), path, key)?;
+                    let settings = options.write.compression;
+                    let object = copy_object(file, &self.opened, (path, key), settings)?;
+                    known.insert(path, Content::of(&self.opened, key, &object));
+                }
+                (OtherObjects::Same, Some(content)) => content.check(&self.opened, path, key)?,
+                (others, _) => {
+                    let item = LeftBehind::object(path, &key.class_name, others.why_left());
+                    input.left.push(item);
+                }
             }
         }
         Ok(())
@@ -263,8 +265,8 @@ fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
     RNTupleError::Usage {
         what: format!(
             "{url} has a {class} called {path:?} besides its ntuple: name the ntuple to join it alone \
-             (\"{url}:{ntuple}\"), or select a treatment of such objects (--others first, in Python others=\"first\", \
-             takes the first of each name; --others drop, others=\"drop\", leaves them out)"
+             (\"{url}:{ntuple}\"), or use others=\"same\" (--others same) to keep objects that are \
+             the same in all files, others=\"drop\" (--others drop) to leave them out"
         ),
     }
 }

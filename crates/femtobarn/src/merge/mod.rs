@@ -40,10 +40,11 @@ pub use report::{MergeReport, MergedInput, MergedNTuple};
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
 use options::check;
+use others::Content;
 use paths::Paths;
 use trees::Trees;
 
-use crate::inputs::{Chooser, Chosen, Input, Opened, share};
+use crate::inputs::{Chooser, Chosen, Input, Opened, Scope, share};
 use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
@@ -195,6 +196,8 @@ struct Job<'o> {
     paths: Paths,
     /// Paths of other objects that were taken.
     taken: HashSet<String>,
+    /// What other objects are known by, if all of a name must be the same.
+    copied: HashMap<String, Content>,
     /// Paths of histograms of the checked inputs.
     summed: HashSet<String>,
     histograms: Sums,
@@ -203,6 +206,8 @@ struct Job<'o> {
     unmatched: BTreeSet<usize>,
     /// Names of `precision` that no ntuple has.
     unfitted: HashSet<&'o str>,
+    /// The ntuples that entries are selected from.
+    scope: Scope<'o>,
     report: MergeReport,
     progress: Progress,
 }
@@ -220,6 +225,7 @@ impl<'o> Job<'o> {
             existing: None,
             paths: Paths::default(),
             taken: HashSet::new(),
+            copied: HashMap::new(),
             summed: HashSet::new(),
             histograms: Sums::default(),
             fields: Chosen::new(&options.fields),
@@ -229,6 +235,7 @@ impl<'o> Job<'o> {
                 .iter()
                 .map(|(name, _)| name.as_str())
                 .collect(),
+            scope: Scope::new(&options.entries),
             report: MergeReport::default(),
             progress: Progress::default(),
         }
@@ -307,7 +314,7 @@ impl<'o> Job<'o> {
             *last = Instant::now();
             progress(Progress { bytes, ..now })
         };
-        let chooser = Chooser::new(&options.entries, &reader, options.write.threads)?;
+        let chooser = Chooser::new(self.scope.of(path), &reader, options.write.threads)?;
         let mut taken = Vec::new();
         let mut choose = chooser.as_ref().map(|chooser| {
             |range| {
@@ -378,7 +385,7 @@ impl<'o> Job<'o> {
             description: descriptor.description.clone(),
             ..self.options.write.clone()
         };
-        let pages = page_options(self.options, first, write);
+        let pages = page_options((self.options, self.scope.of(path)), first, write);
         for reals in &pages.encodings.reals {
             self.unfitted.remove(reals.name.as_str());
         }
@@ -396,9 +403,10 @@ impl<'o> Job<'o> {
 
     fn finish(mut self) -> Result<MergeReport, RNTupleError> {
         // an append may find that nothing is new
-        let is_known = self.existing.is_some() && self.options.others == OtherObjects::First;
+        let is_kept = self.existing.is_some() && self.options.others == OtherObjects::First;
         let mut inputs = self.report.inputs.iter();
-        let is_known = is_known && inputs.any(|input| !input.left.is_empty());
+        let is_known = is_kept && inputs.any(|input| !input.left.is_empty());
+        let is_known = is_known || !self.copied.is_empty();
         if self.ntuples.is_empty() && self.taken.is_empty() && !is_known {
             return Err(RNTupleError::Usage {
                 what: format!(
@@ -427,6 +435,7 @@ impl<'o> Job<'o> {
             let merged = MergedNTuple {
                 n_entries,
                 n_before,
+                is_whole: self.scope.is_whole(&path),
             };
             self.report.ntuples.insert(path, merged);
         }
@@ -440,7 +449,11 @@ impl<'o> Job<'o> {
 }
 
 /// Treatment of the pages of an ntuple.
-fn page_options(options: &MergeOptions, first: &Reader, write: WriteOptions) -> PageOptions {
+fn page_options(
+    (options, entries): (&MergeOptions, &Entries),
+    first: &Reader,
+    write: WriteOptions,
+) -> PageOptions {
     let is_compressed = options
         .compression
         .is_none_or(|settings| !settings.is_multiple_of(100));
@@ -454,14 +467,14 @@ fn page_options(options: &MergeOptions, first: &Reader, write: WriteOptions) -> 
                 .or((options.level == Level::L3).then_some(is_compressed)),
             reals: precision::resolve(&options.precision, first),
         },
-        rebuild: match (options.level, &options.entries) {
+        rebuild: match (options.level, entries) {
             (Level::L4, _) if options.keep_clusters => Rebuild::Pages,
             (Level::L4, _) => Rebuild::Always,
             (_, Entries::Where(_)) => Rebuild::Gathered,
             (Level::L0 | Level::L1 | Level::L2, Entries::All) => Rebuild::Never,
             _ => Rebuild::Needed,
         },
-        chooses: !options.entries.are_all(),
+        chooses: !entries.are_all(),
         compatible: options.compatible,
         write,
     }

@@ -1,5 +1,7 @@
 //! Objects that are not ntuples: histograms are added up, of others the first is taken.
 
+use bytes::Bytes;
+use femtobarn_codec::xxh3;
 use femtobarn_histogram::{HistogramError, moved_object, named_classes};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{FileWriter, Key};
@@ -52,40 +54,111 @@ impl Job<'_> {
         key: &Key,
         merged: &mut MergedInput,
     ) -> Result<(), RNTupleError> {
-        check_other(opened, path, key, self.options.others)?;
-        let is_first = match self.options.others {
-            OtherObjects::First if self.known.contains_key(path) => {
+        let others = self.options.others;
+        check_other(opened, path, key, others)?;
+        let is_taken = self.taken.contains(path) || self.has(path);
+        let is_known = match others {
+            OtherObjects::Error | OtherObjects::Drop => true,
+            _ if self.known.contains_key(path) => {
                 return Err(taken(opened, path, &key.class_name));
             }
-            OtherObjects::First => {
-                !self.taken.contains(path) && !self.summed.contains(path) && !self.has(path)
+            OtherObjects::First => is_taken || self.summed.contains(path),
+            OtherObjects::Same if self.summed.contains(path) => {
+                return Err(taken(opened, path, &key.class_name));
             }
-            OtherObjects::Error | OtherObjects::Drop => false,
+            OtherObjects::Same => is_taken,
         };
-        if is_first {
+        if !is_known {
             self.paths.add(opened.source.url(), path, key)?;
             let settings = self.options.write.compression;
-            copy_object(&mut self.file, opened, (path, key), settings)?;
+            let object = copy_object(&mut self.file, opened, (path, key), settings)?;
+            if others == OtherObjects::Same {
+                let content = Content::of(opened, key, &object);
+                self.copied.insert(path.to_owned(), content);
+            }
             self.taken.insert(path.to_owned());
+        } else if others == OtherObjects::Same {
+            self.check_same(opened, path, key)?;
         } else {
-            let reason = self.options.others.why_left();
-            let item = LeftBehind::object(path, &key.class_name, reason);
+            let item = LeftBehind::object(path, &key.class_name, others.why_left());
             merged.left.push(item);
         }
         Ok(())
     }
+
+    /// Checks that an object is the same as the one with its name that was taken, or that the output had.
+    fn check_same(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<(), RNTupleError> {
+        if let Some(existing) = &self.existing
+            && let Some(known) = existing.keys.get(path)
+            && !self.copied.contains_key(path)
+        {
+            if known.is_directory() || is_summed(known) {
+                return Err(taken(opened, path, &key.class_name));
+            }
+            let object = existing.opened.file.read_object(known)?;
+            let content = Content::of(&existing.opened, known, &object);
+            self.copied.insert(path.to_owned(), content);
+        }
+        match self.copied.get(path) {
+            Some(content) => content.check(opened, path, key),
+            None => Err(taken(opened, path, &key.class_name)),
+        }
+    }
 }
 
-/// Writes an object of an input under its own name, with what describes its class.
+/// What an object is known by, to be compared with objects of its name in other files.
+pub(super) struct Content {
+    /// The file that has it.
+    url: String,
+    class: String,
+    title: String,
+    /// The length of its key, on which references in it depend.
+    key_len: u16,
+    digest: (usize, u64),
+}
+
+impl Content {
+    pub fn of(opened: &Opened, key: &Key, object: &[u8]) -> Self {
+        Self {
+            url: opened.source.url().to_owned(),
+            class: key.class_name.clone(),
+            title: key.title.clone(),
+            key_len: key.key_len,
+            digest: (object.len(), xxh3(object)),
+        }
+    }
+
+    /// Checks that an object of another file is the same.
+    ///
+    /// # Errors
+    /// If it is another one, or cannot be read.
+    pub fn check(&self, opened: &Opened, path: &str, key: &Key) -> Result<(), RNTupleError> {
+        match self.is(opened, key, &opened.file.read_object(key)?)? {
+            true => Ok(()),
+            false => Err(unlike(opened, path, key, self)),
+        }
+    }
+
+    fn is(&self, opened: &Opened, key: &Key, object: &[u8]) -> Result<bool, RNTupleError> {
+        if (&self.class, &self.title) != (&key.class_name, &key.title) {
+            return Ok(false);
+        }
+        let key_lens = (key.key_len, self.key_len);
+        let moved = moved_object(&key.class_name, object, key_lens, &*opened.infos()?);
+        Ok(moved.is_ok_and(|moved| (moved.len(), xxh3(&moved)) == self.digest))
+    }
+}
+
+/// Writes an object of an input under its own name, with what describes its class; returns the object.
 pub(super) fn copy_object(
     file: &mut FileWriter,
     opened: &Opened,
     (path, key): (&str, &Key),
     settings: u32,
-) -> Result<(), RNTupleError> {
+) -> Result<Bytes, RNTupleError> {
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
     let directory = file.directory(folder)?;
-    let mut object = opened.file.read_object(key)?;
+    let object = opened.file.read_object(key)?;
     if let Some(class) = with_data_elsewhere(opened, named_classes(&object))? {
         return Err(nested(opened, path, key, class));
     }
@@ -97,18 +170,19 @@ pub(super) fn copy_object(
     );
     if key.key_len == wide {
         file.write_object_wide(directory, names, &object, settings)?;
-        return Ok(());
+        return Ok(object);
     }
+    let mut written = object.clone();
     if key.key_len != narrow {
         let key_lens = (key.key_len, narrow);
         let infos = opened.infos()?;
         let moved = moved_object(&key.class_name, &object, key_lens, &infos);
-        object = moved
+        written = moved
             .map_err(|error| cannot_move(opened, path, key, &error))?
             .into();
     }
-    file.write_object(directory, names, &object, settings)?;
-    Ok(())
+    file.write_object(directory, names, &written, settings)?;
+    Ok(object)
 }
 
 /// Checks that an object that is not an ntuple, directory or histogram can be treated as requested.
@@ -120,8 +194,8 @@ pub(super) fn check_other(
 ) -> Result<(), RNTupleError> {
     match others {
         OtherObjects::Drop => Ok(()),
-        OtherObjects::First if !has_baskets(opened, key)? => Ok(()),
-        OtherObjects::First | OtherObjects::Error => Err(refused(opened, path, key)),
+        OtherObjects::Same | OtherObjects::First if !has_baskets(opened, key)? => Ok(()),
+        _ => Err(refused(opened, path, key)),
     }
 }
 
@@ -177,12 +251,24 @@ fn refused(opened: &Opened, path: &str, key: &Key) -> RNTupleError {
              (others=\"drop\", --others drop)"
         }
         _ => {
-            "select a treatment of such objects (--others first, in Python others=\"first\", takes the first of each \
-             name; --others drop, others=\"drop\", leaves them out)"
+            "others=\"error\" (--others error) allows no such objects: without it, objects that are the same in all \
+             files are kept; others=\"drop\" (--others drop) leaves them out"
         }
     };
     RNTupleError::Usage {
         what: format!("{url} has a {class} called {path:?}, which is not an RNTuple: {advice}"),
+    }
+}
+
+/// The error of an object that differs from the one with its name.
+fn unlike(opened: &Opened, path: &str, key: &Key, first: &Content) -> RNTupleError {
+    let (url, class) = (opened.source.url(), &key.class_name);
+    RNTupleError::Usage {
+        what: format!(
+            "the {class} {path:?} of {url} differs from the {} {path:?} of {}: --others first, in Python \
+             others=\"first\", takes the first; --others drop, others=\"drop\", leaves both out",
+            first.class, first.url
+        ),
     }
 }
 

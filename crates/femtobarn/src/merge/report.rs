@@ -50,6 +50,8 @@ pub struct MergedNTuple {
     pub n_entries: u64,
     /// Number of entries before.
     pub n_before: u64,
+    /// Whether all entries were taken since it lacks columns of the condition.
+    pub is_whole: bool,
 }
 
 /// What came of an input.
@@ -124,7 +126,7 @@ impl MergeReport {
             .map(|(path, ntuple)| {
                 (path.clone(), {
                     let (entries, before) = (ntuple.n_entries, ntuple.n_before);
-                    json!({"entries": entries, "entries_before": before})
+                    json!({"entries": entries, "entries_before": before, "whole": ntuple.is_whole})
                 })
             })
             .collect();

@@ -30,7 +30,9 @@ use fields::{Counterpart, FieldPair, by_name_in, counterpart};
 use runs::{Run, runs};
 use values::{Comparer, Missing, Task};
 
-use crate::inputs::{Entries, Input, JoinOptions, Opened, check_inputs, counted, no_field, wanted};
+use crate::inputs::{
+    Chooser, Entries, Input, JoinOptions, Opened, Scope, check_inputs, counted, no_field, wanted,
+};
 use crate::objects;
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::{Patterns, matches};
@@ -147,15 +149,19 @@ pub(crate) fn prove_found(
     let ntuples = open(output)?;
     check_fields(output, &ntuples, &options.fields)?;
     check_since(&ntuples, options.since)?;
+    let mut scope = Scope::new(&options.entries);
     for (path, reader) in ntuples {
         let mut job = Job::new(&path, reader, options)?;
         for numbered in inputs.iter().enumerate() {
             if let Some(reader) = finder(numbered, &path)? {
-                job.add(&reader, tick)?;
+                let is_named = numbered.1.path.is_some();
+                let entries = scope.add(&reader, &path, is_named)?;
+                job.add(&reader, entries, tick)?;
             }
         }
         report.ntuples.push(job.finish());
     }
+    scope.check()?;
     Ok(report)
 }
 
@@ -313,10 +319,16 @@ impl<'o> Job<'o> {
     }
 
     /// Compares the entries of the next input.
-    fn add(&mut self, input: &Arc<Reader>, tick: Option<Tick<'_>>) -> Result<(), RNTupleError> {
+    fn add(
+        &mut self,
+        input: &Arc<Reader>,
+        entries: &Entries,
+        tick: Option<Tick<'_>>,
+    ) -> Result<(), RNTupleError> {
         let name = format!("{}:{}", input.url(), input.path());
         let theirs = clusters(input)?;
-        let runs = runs(input, &theirs, self.options, self.at, tick)?;
+        let chooser = Chooser::new(entries, input, self.options.threads)?;
+        let runs = runs(input, &theirs, chooser.as_ref(), self.at, tick)?;
         let (fields, missing) = self.pair(input, &name);
         let first = self.at;
         self.at += runs.iter().map(Run::n_entries).sum::<u64>();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, Tick};
 
-use super::ProofOptions;
 use super::clusters::Cluster;
 use crate::inputs::{Chooser, joined};
 
@@ -33,17 +32,16 @@ impl Run {
 pub(super) fn runs(
     input: &Arc<Reader>,
     clusters: &[Cluster],
-    options: &ProofOptions,
+    chooser: Option<&Chooser<'_>>,
     at: u64,
     tick: Option<Tick<'_>>,
 ) -> Result<Vec<Run>, RNTupleError> {
-    let chooser = Chooser::new(&options.entries, input, options.threads)?;
     let mut taken = Vec::new();
     for cluster in clusters {
         if tick.is_some_and(|tick| !tick(cluster.entries().start, input.n_entries())) {
             return Err(RNTupleError::Interrupted);
         }
-        match &chooser {
+        match chooser {
             None => taken.push(cluster.entries()),
             Some(chooser) => taken.extend(chooser.choose(cluster.entries())?),
         }

@@ -129,7 +129,7 @@ fn insist<T>(is_good: bool, what: &str, done: Result<T, Error>) {
                 "attribute set",
                 "cannot share blocks",
                 "use level auto or L4",
-                "select a treatment of such objects",
+                "others=",
             ];
             limits.iter().any(|limit| text.contains(limit))
         }
