@@ -226,6 +226,11 @@ impl MergedSchema {
 
     /// The error of a field that an input does not have.
     fn lacks(&self, mapper: &Mapper<'_>, own: u32, near: &str) -> RNTupleError {
+        let shown = self.shown_path(own);
+        if mapper.reader.find_field(&shown).is_some() {
+            let reason = stored_apart(&self.path(own), false);
+            return self.mismatch(mapper.reader, &shown, own, &reason);
+        }
         let union = match mapper.how.chooses {
             true => "skim each file by itself, and merge the outputs in mode union",
             false => "merge in mode union",
@@ -329,7 +334,12 @@ impl MergedSchema {
             source(theirs.source_id.map(|id| renamed(descriptor, id, names))),
         );
         let is_same = is_same_type(&mine.type_name, &theirs.type_name) && mine.role == theirs.role;
-        let reason = if !is_same {
+        let reason = if mine.source_id.is_some() != theirs.source_id.is_some() {
+            Some(match theirs.source_id {
+                Some(_) => stored_apart(&their_source, true),
+                None => stored_apart(&own_source, false),
+            })
+        } else if !is_same {
             differs("type", &type_of(theirs), &type_of(mine))
         } else if mine.type_version != theirs.type_version {
             differs("class version", &theirs.type_version, &mine.type_version)
@@ -356,4 +366,22 @@ impl MergedSchema {
             Some(reason) => Err(self.mismatch(reader, &self.path(own), own, &reason)),
         }
     }
+}
+
+/// The reason for a field that is projected in one file, and has its own data in the other.
+fn stored_apart(source: &str, is_projected_here: bool) -> String {
+    let (how, which) = match is_projected_here {
+        true => (
+            format!("it is projected from {source:?} here, and has its own data there"),
+            "this file",
+        ),
+        false => (
+            format!("it has its own data here, and is projected from {source:?} there"),
+            "that file",
+        ),
+    };
+    format!(
+        "{how}: convert {which} to Parquet and back (`fb convert`), which gives each field its own data, or write both \
+         with the same fields"
+    )
 }
