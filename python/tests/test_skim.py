@@ -166,7 +166,7 @@ def test_runs_of_a_nanoaod_file_are_kept(shared, tmp_path):
         for name in report.whole:
             tree = given[name]
             assert found[name].num_entries == tree.num_entries
-            weights = [key for key in tree if tree[key].interpretation.__class__.__name__ == "AsDtype"]
+            weights = [it.name for it in tree.branches if type(it.interpretation).__name__ == "AsDtype"]
             assert weights
             for key in weights:
                 assert same(found[name][key].array(), tree[key].array())
