@@ -97,9 +97,13 @@ pub(super) struct Flight {
 impl Flight {
     /// Renews the claims until the result is dropped: others wait as long as this process works.
     fn renewing(&self) -> Option<Repeating> {
-        let (file, ranges, time) = (self.file.clone(), self.ranges.clone(), self.claimed?);
+        // the thread that repeats may end later than the last reader
+        let file = Arc::downgrade(&self.file);
+        let (ranges, time) = (self.ranges.clone(), self.claimed?);
         repeating(RENEWAL, move || {
-            file.renew(&ranges, time);
+            if let Some(file) = file.upgrade() {
+                file.renew(&ranges, time);
+            }
         })
     }
 }
