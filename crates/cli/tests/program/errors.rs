@@ -77,10 +77,17 @@ fn a_tree_is_opened_and_a_histogram_is_not() {
     let error = failure(&["info", &format!("{OBJECTS}:h1")], 3);
     assert_eq!(error["kind"], "not-an-rntuple");
     assert!(error["message"].as_str().unwrap().contains("TH1D"));
-    // "h1" was suggested, which is not an ntuple either
+    let told = error["message"].as_str().unwrap();
+    assert!(
+        told.contains(&format!("`fb hist {OBJECTS}:h1` draws it")),
+        "{told}"
+    );
     let error = failure(&["info", &format!("{OBJECTS}:h1x")], 3);
     let message = error["message"].as_str().unwrap();
-    assert!(message.ends_with("did you mean \"tree\"?"), "{message}");
+    assert!(
+        message.ends_with("did you mean \"tree\" or \"h1\"?"),
+        "{message}"
+    );
 }
 
 #[test]
