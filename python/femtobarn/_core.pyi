@@ -66,6 +66,7 @@ __all__ = [
     "is_pattern",
     "is_remote",
     "is_stopped",
+    "is_table",
     "join_columns",
     "join_sources",
     "listing",

@@ -178,7 +178,7 @@ def test_better_than_hadd(run_root, seen, tmp_path):
 def test_others_of_the_same_name(run_root, tmp_path):
     first, second = tmp_path / "first.root", tmp_path / "second.root"
     run_root(ONE, first, "ROOT.TH1F('', '', 2, 0, 2)", "x", second, "ROOT.TNamed('', 'text')", "x")
-    with pytest.raises(fb.UsageError, match="a TNamed called \"x\".* different object with this name"):
+    with pytest.raises(fb.UsageError, match=r'a TNamed called "x".* different object with this name'):
         fb.merge([first, second], tmp_path / "out.root")
     report = fb.merge([first, second], tmp_path / "out.root", others="first")
     assert left_behind(report) == [("x", "TNamed")]

@@ -301,7 +301,7 @@ def convert(
         if not is_folder:
             single = _report(json.loads(_core.convert(pairs, path, given, write, tick)), pairs[0][0])
         else:
-            batch = (jobs, resume, skip_bad_files, kind)
+            batch = (jobs, resume, skip_bad_files is True, kind)
             texts = _core.convert_many(pairs, path, given, write, batch, tick)
     if not is_folder:
         _warn_of_skipped([single])
