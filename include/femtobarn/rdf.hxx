@@ -18,6 +18,7 @@
 #include <ROOT/RField.hxx>
 #include <ROOT/RFieldUtils.hxx>
 #include <TClass.h>
+#include <TDataMember.h>
 #include <TVirtualCollectionProxy.h>
 
 #include <algorithm>
@@ -329,12 +330,13 @@ private:
 
 /// A value with items of one type.
 class WithItems : public Value {
-protected:
+public:
     WithItems(const ROOT::RFieldBase &field, std::unique_ptr<Value> item)
         : Value(field.GetValueSize(), field.GetAlignment()), m_item(std::move(item)) {}
     WithItems(std::size_t size, std::size_t align, std::unique_ptr<Value> item)
         : Value(size, align), m_item(std::move(item)) {}
 
+protected:
     void use(const Column &column) override {
         m_items = Items(column);
         m_item->bind(Items::of(column));
@@ -369,7 +371,7 @@ protected:
 /// RVecs adopt memory: that of the batch, or of the arena.
 class RVecValue final : public WithItems {
 public:
-    RVecValue(const ROOT::RFieldBase &field, std::unique_ptr<Value> item) : WithItems(field, std::move(item)) {}
+    using WithItems::WithItems;
 
     void make(void *where, std::size_t i, Arena &arena) override {
         const std::size_t first = m_items.first(i), n = m_items.count(i);
@@ -391,7 +393,7 @@ public:
 
 class VectorValue final : public WithItems {
 public:
-    VectorValue(const ROOT::RFieldBase &field, std::unique_ptr<Value> item) : WithItems(field, std::move(item)) {}
+    using WithItems::WithItems;
 
     // A vector of any type has the layout of a vector of bytes.
     void make(void *where, std::size_t i, Arena &arena) override {
@@ -514,16 +516,14 @@ private:
 };
 
 /// Objects of classes, pairs and tuples. Members that the file lacks have their default values.
-class ObjectValue final : public Value {
+class ObjectValue : public Value {
 public:
-    explicit ObjectValue(const ROOT::RFieldBase &field)
-        : Value(field.GetValueSize(), field.GetAlignment()), m_field(field.Clone("")),
-          m_deleter(FieldAccess::deleter(field)) {}
+    using Value::Value;
 
     void add(std::size_t offset, std::unique_ptr<Value> member) { m_members.emplace_back(offset, std::move(member)); }
 
     void make(void *where, std::size_t i, Arena &arena) override {
-        FieldAccess::construct(*m_field, where);
+        construct(where);
         // if a member cannot be made, the object is not destroyed: the member is not there any more
         for (const auto &[offset, member] : m_members) {
             char *at = static_cast<char *>(where) + offset;
@@ -531,19 +531,47 @@ public:
             member->make(at, i, arena);
         }
     }
-    void destroy(void *made) const override { (*m_deleter)(made, true); }
     bool needs_destroy() const override { return true; }
 
 private:
+    virtual void construct(void *where) const = 0;
     void use(const Column &column) override {
         for (const auto &member : m_members) {
             member.second->bind(column);
         }
     }
 
+    std::vector<std::pair<std::size_t, std::unique_ptr<Value>>> m_members;
+};
+
+/// Objects of types that RNTuple stores.
+class FieldObject final : public ObjectValue {
+public:
+    explicit FieldObject(const ROOT::RFieldBase &field)
+        : ObjectValue(field.GetValueSize(), field.GetAlignment()), m_field(field.Clone("")),
+          m_deleter(FieldAccess::deleter(field)) {}
+
+    void destroy(void *made) const override { (*m_deleter)(made, true); }
+
+private:
+    void construct(void *where) const override { FieldAccess::construct(*m_field, where); }
+
     std::unique_ptr<ROOT::RFieldBase> m_field;
     std::unique_ptr<FieldAccess::Deleter> m_deleter;
-    std::vector<std::pair<std::size_t, std::unique_ptr<Value>>> m_members;
+};
+
+/// Objects of other classes, such as TLorentzVector, which only a TTree stores.
+class ClassObject final : public ObjectValue {
+public:
+    explicit ClassObject(TClass &of_object)
+        : ObjectValue(static_cast<std::size_t>(of_object.Size()), of_object.GetClassAlignment()), m_class(of_object) {}
+
+    void destroy(void *made) const override { m_class.Destructor(made, true); }
+
+private:
+    void construct(void *where) const override { m_class.New(where); }
+
+    TClass &m_class;
 };
 
 /// The number of items of a collection.
@@ -566,19 +594,76 @@ public:
         : m_column(std::move(column)), m_is_count(is_count), m_is_cardinality(is_cardinality) {}
 
     /// `names` are the members that lead to the values.
+    std::unique_ptr<Value> make(const std::string &type, Column from, std::vector<std::string> names) const {
+        auto found = ROOT::RFieldBase::Create("", type);
+        if (found) {
+            return make(*found.Unwrap(), from, std::move(names));
+        }
+        return led(from, names, [&] { return of_class(type, from, names); });
+    }
+
+private:
     std::unique_ptr<Value> make(const ROOT::RFieldBase &field, Column from, std::vector<std::string> names) const {
+        return led(from, names, [&] { return of(field, from, names); });
+    }
+
+    /// What `make` makes of the values that are reached through members of records.
+    template <class Make>
+    std::unique_ptr<Value> led(Column &from, std::vector<std::string> &names, const Make &make) const {
         std::vector<std::string> select;
         while (!names.empty() && from.kind() == Kind::record && !from.is_optional()) {
             select.push_back(names.front());
             from = from.member(names.front());
             names.erase(names.begin());
         }
-        auto value = of(field, from, names);
+        auto value = make();
         value->select(std::move(select));
         return value;
     }
 
-private:
+    /// A class that RNTuple does not store, or a vector of it.
+    std::unique_ptr<Value> of_class(const std::string &type, const Column &from,
+                                    const std::vector<std::string> &names) const {
+        for (const std::string_view vector : {"ROOT::VecOps::RVec<", "std::vector<"}) {
+            if (!starts(type, vector)) {
+                continue;
+            }
+            const std::string own = type.substr(vector.size(), type.size() - vector.size() - 1);
+            if (!Items::has(from) || starts(own, "ROOT::VecOps::RVec<")) {
+                cannot_be(m_column, type, "it has other values");
+            }
+            auto item = make(own, Items::of(from), names);
+            if (vector == "std::vector<") {
+                return std::make_unique<VectorValue>(sizeof(std::vector<char>), alignof(std::vector<char>), std::move(item));
+            }
+            // one that adopts memory uses nothing of what its type adds to these
+            return std::make_unique<RVecValue>(sizeof(ROOT::RVec<char>), alignof(ROOT::RVec<char>), std::move(item));
+        }
+        TClass *of_object = TClass::GetClass(type.c_str(), true, true);
+        if (!of_object || !of_object->HasInterpreterInfo() || !of_object->HasDefaultConstructor()) {
+            cannot_be(m_column, type, "ROOT has no fields of this type");
+        }
+        if (from.kind() != Kind::record || from.is_optional()) {
+            cannot_be(m_column, type, "it has no records");
+        }
+        auto value = std::make_unique<ClassObject>(*of_object);
+        for (std::size_t i = 0; i < from.num_members(); ++i) {
+            const std::string name(from.member(i).name());
+            TClass *owner = of_object->GetBaseDataMember(name.c_str());
+            if (!owner) {
+                cannot_be(m_column, type, "the class has no member " + name);
+            }
+            const TDataMember &member = *owner->GetDataMember(name.c_str());
+            std::string own = member.GetTrueTypeName();
+            for (int level = 0; level < member.GetArrayDim(); ++level) {
+                own += '[' + std::to_string(member.GetMaxIndex(level)) + ']';
+            }
+            const auto at = static_cast<std::size_t>(of_object->GetDataMemberOffset(name.c_str()));
+            value->add(at, make(own, from, {name}));
+        }
+        return value;
+    }
+
     std::unique_ptr<Value> of(const ROOT::RFieldBase &field, const Column &from,
                               const std::vector<std::string> &names) const {
         const std::string &type = field.GetTypeName();
@@ -638,7 +723,7 @@ private:
 
     std::unique_ptr<Value> object(const ROOT::RFieldBase &field, const Column &from) const {
         const std::string &type = field.GetTypeName();
-        auto value = std::make_unique<ObjectValue>(field);
+        auto value = std::make_unique<FieldObject>(field);
         TClass *of_object = TClass::GetClass(type.c_str());
         if (!of_object) {
             cannot_be(m_column, type, "there is no dictionary of its class");
@@ -812,19 +897,7 @@ public:
     std::unique_ptr<ROOT::Detail::RDF::RColumnReaderBase> GetColumnReaders(unsigned int, std::string_view name,
                                                                            const std::type_info &type) override {
         const rdf::SourceColumn &found = column(name);
-        const std::string wanted = type_name(type);
-        auto field = ROOT::RFieldBase::Create("", wanted);
-        if (!field) {
-            rdf::cannot_be(found.name, wanted, "ROOT has no fields of this type");
-        }
-        const auto made = field.Unwrap();
-        auto &schema = m_schemas[found.path];
-        if (!schema) {
-            schema = m_ntuple.schema({found.path});
-        }
-        const rdf::ValueMaker maker(found.name, found.is_count, found.is_cardinality);
-        auto value = maker.make(*made, Column(schema.get(), nullptr).member(found.top), found.members);
-        return std::make_unique<rdf::SourceReader>(m_state, found, std::move(value));
+        return std::make_unique<rdf::SourceReader>(m_state, found, value(found, type_name(type)));
     }
 
     void Initialize() override {
@@ -879,6 +952,26 @@ private:
         return {};
     }
 
+    /// What makes values of a type from a column.
+    std::unique_ptr<rdf::Value> value(const rdf::SourceColumn &column, const std::string &type) {
+        auto &schema = m_schemas[column.path];
+        if (!schema) {
+            schema = m_ntuple.schema({column.path});
+        }
+        const rdf::ValueMaker maker(column.name, column.is_count, column.is_cardinality);
+        return maker.make(type, Column(schema.get(), nullptr).member(column.top), column.members);
+    }
+
+    /// Whether a column can have its type.
+    bool can_be_made(const rdf::SourceColumn &column) {
+        try {
+            value(column, column.type);
+            return true;
+        } catch (const std::runtime_error &) {
+            return false;
+        }
+    }
+
     const rdf::SourceColumn &column(std::string_view name) const {
         const auto found = m_by_name.find(std::string(name));
         if (found == m_by_name.end()) {
@@ -929,8 +1022,9 @@ private:
             }
         }
         std::string type = known_type(field.type_name);
-        if (type.empty()) {
-            return;
+        const bool is_of_class = type.empty() && field.role == FB_RECORD;
+        if (is_of_class) {
+            type = field.type_name;
         }
         std::string count = "std::size_t";
         for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
@@ -938,15 +1032,18 @@ private:
             type = is_array || as_rvec ? rvec_of(type) : std::string(fields[*level].type_name);
             count = level == levels.rbegin() ? count : rvec_of(count);
         }
-        if (!levels.empty()) {
-            auto made = make(fields, levels.back(), "R_rdf_sizeof_" + name, count);
-            made.is_count = true;
-            made.path = std::string(fields[lightest(fields, below, levels.back())].path);
-            add(std::move(made));
-        }
         // a collection that is not read as RVec is read as a whole
         const std::size_t read = as_rvec || levels.empty() ? at : levels.front();
         auto made = make(fields, read, name, type);
+        if (type.empty() || (is_of_class && !can_be_made(made))) {
+            return;
+        }
+        if (!levels.empty()) {
+            auto length = make(fields, levels.back(), "R_rdf_sizeof_" + name, count);
+            length.is_count = true;
+            length.path = std::string(fields[lightest(fields, below, levels.back())].path);
+            add(std::move(length));
+        }
         made.is_cardinality = is_cardinality(field.type_name);
         add(std::move(made));
     }

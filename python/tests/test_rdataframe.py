@@ -182,3 +182,56 @@ def test_graphs_that_run_at_the_same_time_do_not_wait_for_each_other(run_root, d
     command = [sys.executable, "-c", RUN_GRAPHS, dimuon]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.split() == ["9741"], done.stderr
+
+
+CLASSES = """
+import sys, warnings
+warnings.filterwarnings("ignore")
+import ROOT
+import femtobarn as fb
+
+path = sys.argv[1] + "/classes.root"
+file, tree = ROOT.TFile(path, "RECREATE"), ROOT.TTree("t", "")
+split, whole, many, particle = ROOT.TLorentzVector(), ROOT.TLorentzVector(), ROOT.std.vector("TLorentzVector")(), ROOT.TParticle()
+tree.Branch("split", split, 32000, 99)
+tree.Branch("whole", whole, 32000, 0)
+tree.Branch("many", many)
+tree.Branch("particle", particle)
+for i in range(1000):
+    split.SetPtEtaPhiM(i + 1, 0.001 * i, 0.002 * i, 1)
+    whole.SetPtEtaPhiM(2 * i + 1, 0.002 * i, 0.001 * i, 2)
+    many.clear()
+    for k in range(i % 5):
+        many.push_back(split + whole * k)
+    particle.SetMomentum(split)
+    particle.SetLastMother(i)
+    tree.Fill()
+tree.Write()
+file.Close()
+for threads in (0, 3):
+    if threads:
+        ROOT.EnableImplicitMT(threads)
+    own, native = fb.rdataframe(path, "t", block_size=20_000), ROOT.RDataFrame("t", path)
+    for column in map(str, native.GetColumnNames()):
+        if "." not in column and not column.startswith("f"):
+            assert own.GetColumnType(column) == native.GetColumnType(column), column
+    for value in (
+        "split.Pt()",
+        "whole.Eta() + split.DeltaPhi(whole)",
+        "double(many.size())",
+        "many.size() > 2 ? many[2].M() : 0.",
+        "(many.empty() ? split : many.back()).E()",
+        "particle.Phi() + particle.GetMother(1)",
+    ):
+        # threads take entries in any order
+        found = [sorted(frame.Define("x", value).Take["double"]("x").GetValue()) for frame in (own, native)]
+        assert found[0] == found[1] and len(set(found[0])) > 4, value
+vectors = own.Take["std::vector<TLorentzVector>"]("many").GetValue()
+assert sum(len(one) for one in vectors) == 2000
+print("done")
+"""
+
+
+def test_classes_that_only_trees_store_are_whole(run_root, tmp_path):
+    """TLorentzVector and others, of which RNTuple has no fields."""
+    assert run_root(CLASSES, tmp_path).split() == ["done"]
