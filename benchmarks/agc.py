@@ -79,10 +79,12 @@ def equal(entries: list[Entry]) -> str:
     return f"- {'equal' if same else '**NOT EQUAL**'}: all bins of 124 histograms, {', '.join(sums)}"
 
 
-def notes(group: Group, *, compares: bool = True) -> list[str]:
+def show(group: Group, header: list[str], rows: list[list[str]], *, compares: bool = True) -> None:
+    """Print the table of a group, and what is to be said of it."""
     failed = [f"- {one.label}: **failed**: {one.error}" for one in group.entries if one.error]
     load = f"- load average {group.load_before:.1f} before, {group.load_after:.1f} after; {group.seconds:.0f} s"
-    return [*failed, *([equal(group.entries)] if compares else []), load, ""]
+    lines = [*failed, *([equal(group.entries)] if compares else []), load]
+    print(f"## {group.title}\n\n{table(header, rows)}\n\n" + "\n".join(lines) + "\n", flush=True)
 
 
 # -- the tables ----------------------------------------------------------------------------------------------
@@ -100,8 +102,7 @@ def local(inputs: dict[str, list[str]], options: Any) -> list[Group]:
         measure(group, options.runs)
         root = next(one for one in entries if one.label == ROOT)
         rows = [[one.label, cell(one), ratio(one, root)] for one in entries]
-        print(f"## {group.title}\n\n{table(['', 'CPU s, wall s', f'CPU / {ROOT}'], rows)}\n")
-        print("\n".join(notes(group)))
+        show(group, ["", "CPU s, wall s", f"CPU / {ROOT}"], rows)
         groups.append(group)
     return groups
 
@@ -136,8 +137,7 @@ def split(inputs: dict[str, list[str]], options: Any) -> list[Group]:
             above = f"{memory.median_of('cpu'):.2f}, {ratio(times['all'], memory)}" if memory else ""
             rows.append([label, *row, f"{cpu['all']:.2f}", above])
         header = ["CPU s", "opening", "reading", "computing", "filling", "sum", "in memory; sum / in memory"]
-        print(f"## {group.title}\n\n{table(header, rows)}\n")
-        print("\n".join(notes(group, compares=False)))
+        show(group, header, rows, compares=False)
         groups.append(group)
     return groups
 
@@ -157,8 +157,7 @@ def executors(inputs: dict[str, list[str]], options: Any) -> list[Group]:
         measure(group, options.runs)
         walls = {one.label: f"{one.median():.2f}" if one.ran else "**failed**" for one in entries}
         rows = [[label, *(walls.get(f"{label}, {kind}", "") for kind in EXECUTORS)] for label in IN_PYTHON]
-        print(f"## {group.title}\n\n{table(['wall s', *EXECUTORS], rows)}\n")
-        print("\n".join(notes(group)))
+        show(group, ["wall s", *EXECUTORS], rows)
         groups.append(group)
     return groups
 
@@ -201,8 +200,7 @@ def remote(inputs: dict[str, list[str]], options: Any) -> list[Group]:
                 labels = [label for label in (*VARIANTS, *PEERS) if f"{label}, cold" in found]
                 rows = [[label, found[f"{label}, cold"], found.get(f"{label}, warm", "")] for label in labels]
                 header = ["CPU s, wall s", "cold", "warm (a cache has all)"]
-                print(f"## {group.title}\n\n{table(header, rows)}\n")
-                print("\n".join(notes(group)), flush=True)
+                show(group, header, rows)
                 groups.append(group)
     return groups
 

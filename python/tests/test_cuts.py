@@ -19,7 +19,10 @@ from compare import listed, same
 import femtobarn as fb
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = sorted(path for path in (ROOT / "testdata").glob("**/*.root") if path.name != "unknown_flag.root")
+# without an ntuple that is readable as a whole
+OTHERS = ["histograms", "unknown_flag", "versions_none", "versions_zstd"]
+FILES = [path for path in sorted((ROOT / "testdata").glob("**/*.root")) if path.stem not in OTHERS]
+FILES = [path for path in FILES if path.parent.name != "container" or path.stem == "objects_zstd"]
 LIBRARIES = ["ak", "np", "arrow", "pd", "pl"]
 
 
@@ -47,6 +50,20 @@ def first_scalar(nt):
     return None
 
 
+def cuts(nt, everything, scalar):
+    """Yield cuts, and the masks that they stand for."""
+    n = nt.num_entries
+    yield from [("false", np.zeros(n, bool)), ("true", np.ones(n, bool))]
+    if scalar is None or n == 0:
+        return
+    values = everything[scalar]
+    middle = sorted(listed(values), key=repr)[len(values) // 2]
+    if isinstance(middle, float) and not np.isfinite(middle):
+        return
+    bound = str(middle).lower() if isinstance(middle, bool) else repr(middle)
+    yield from [(f"`{scalar}` == {bound}", values == middle), (f"`{scalar}` != {bound}", values != middle)]
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 @pytest.mark.filterwarnings("ignore::femtobarn.UnreadableWarning")
 def test_a_cut_leaves_what_a_mask_leaves_in_all_columns(path):
@@ -62,20 +79,8 @@ def test_a_cut_leaves_what_a_mask_leaves_in_all_columns(path):
             scalar = first_scalar(nt)
         except fb.FemtobarnError:
             continue
-        if scalar is None or nt.num_entries == 0:
-            continue
         n_compared += 1
-        values = everything[scalar]
-        middle = sorted(listed(values), key=repr)[len(values) // 2]
-        if isinstance(middle, float) and not np.isfinite(middle):
-            continue
-        bound = str(middle).lower() if isinstance(middle, bool) else repr(middle)
-        for cut, mask in [
-            (f"`{scalar}` == {bound}", values == middle),
-            (f"`{scalar}` != {bound}", values != middle),
-            ("false", ak.zeros_like(values) != 0),
-            ("true", ak.zeros_like(values) == 0),
-        ]:
+        for cut, mask in cuts(nt, everything, scalar):
             if ak.any(ak.is_none(mask)):
                 mask = ak.fill_none(mask, False)
             found, wanted = nt.arrays(cut=cut), everything[mask]
@@ -85,8 +90,7 @@ def test_a_cut_leaves_what_a_mask_leaves_in_all_columns(path):
                 assert same(found[field], wanted[field]), (name, field, cut)
             steps = list(nt.iterate(cut=cut, step_size=3, library="ak"))
             assert repr([entry for step in steps for entry in listed(step)]) == repr(listed(wanted)), (name, cut)
-    if not n_compared:
-        pytest.skip("no ntuple with a number per entry")
+    assert n_compared
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
