@@ -183,8 +183,8 @@ class Rdf(Analysis):
         if spec["workers"] > 1:
             ROOT.EnableImplicitMT(spec["workers"])
         if spec.get("part") == "read":
-            code = (HERE / "rdataframe.cxx").read_text()
-            assert ROOT.gInterpreter.Declare("#pragma cling optimize(3)\n" + code)
+            code = HERE / "agc_sums.hxx"
+            assert ROOT.gInterpreter.Declare(f'#pragma cling optimize(3)\n#include "{code}"')
         super().__init__(spec)
 
     def part(self, part: str, fileset: dict[str, Any]) -> dict[str, Any]:

@@ -1,45 +1,12 @@
 // RDataFrame over columns of a NanoAOD: 15 sums, and the event loop of the Analysis Grand Challenge. Everything is
 // compiled: lambdas know the types of their columns, whatever the source of the frame is.
 
-#include <ROOT/RDataFrame.hxx>
-#include <ROOT/RVec.hxx>
+#include "agc_sums.hxx"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <vector>
 
 namespace bench {
-
-using Floats = const ROOT::RVec<float> &;
-using Ints = const ROOT::RVec<std::int32_t> &;
-using Bools = const ROOT::RVec<bool> &;
-
-const std::vector<std::string> kColumns = {
-   "Electron_pt", "Electron_eta", "Electron_cutBased", "Electron_sip3d", "Muon_pt",
-   "Muon_eta", "Muon_tightId", "Muon_sip3d", "Muon_pfRelIso04_all", "Jet_pt",
-   "Jet_eta", "Jet_phi", "Jet_mass", "Jet_btagCSVV2", "Jet_jetId"};
-
-/// The sums of all values of the 15 columns.
-inline std::vector<double> Sums(ROOT::RDF::RNode frame)
-{
-   std::array<double, 15> sums{};
-   const auto add = [&sums](std::size_t i, const auto &values) {
-      double sum = 0;
-      for (const auto value : values)
-         sum += value;
-      sums[i] += sum;
-   };
-   frame.Foreach(
-      [&add](Floats ePt, Floats eEta, Ints eCut, Floats eSip, Floats mPt, Floats mEta, Bools mId, Floats mSip,
-             Floats mIso, Floats jPt, Floats jEta, Floats jPhi, Floats jMass, Floats jTag, Ints jId) {
-         add(0, ePt), add(1, eEta), add(2, eCut), add(3, eSip);
-         add(4, mPt), add(5, mEta), add(6, mId), add(7, mSip), add(8, mIso);
-         add(9, jPt), add(10, jEta), add(11, jPhi), add(12, jMass), add(13, jTag), add(14, jId);
-      },
-      kColumns);
-   return {sums.begin(), sums.end()};
-}
 
 constexpr int kBins = 25;
 
