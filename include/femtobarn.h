@@ -519,6 +519,9 @@ void fb_ntuple_free(fb_ntuple *ntuple);
 // Returns the name of the ntuple in its first file.
 fb_text fb_ntuple_name(const fb_ntuple *ntuple);
 
+// Returns whether it is a TTree.
+bool fb_ntuple_is_tree(const fb_ntuple *ntuple);
+
 // Returns the number of entries.
 uint64_t fb_ntuple_num_entries(const fb_ntuple *ntuple);
 

@@ -244,6 +244,7 @@ public:
 
     std::string name() const { return std::string(detail::view(fb_ntuple_name(handle()))); }
     std::uint64_t num_entries() const { return fb_ntuple_num_entries(handle()); }
+    bool is_tree() const { return fb_ntuple_is_tree(handle()); }
 
     /// The URLs of the files, and their entries.
     std::vector<std::pair<std::string, Range>> files() const {

@@ -339,9 +339,10 @@ public:
 protected:
     void use(const Column &column) override {
         m_items = Items(column);
-        m_item->bind(Items::of(column));
+        m_item->bind(item(column));
         m_item_direct = m_item->direct();
     }
+    virtual Column item(const Column &column) const { return Items::of(column); }
 
     /// Makes items in memory that the arena does not own; if one fails, destroys those before.
     void make_all(char *to, std::size_t first, std::size_t n, Arena &arena) {
@@ -368,13 +369,16 @@ protected:
     const char *m_item_direct = nullptr;
 };
 
-/// RVecs adopt memory: that of the batch, or of the arena.
+/// RVecs adopt memory: that of the batch, or of the arena. If the items of the column are fixed-size arrays, and those of
+/// the RVec are not, it has the elements of all arrays.
 class RVecValue final : public WithItems {
 public:
     using WithItems::WithItems;
 
+    void flatten(std::size_t width) { m_width *= width; }
+
     void make(void *where, std::size_t i, Arena &arena) override {
-        const std::size_t first = m_items.first(i), n = m_items.count(i);
+        const std::size_t first = m_width * m_items.first(i), n = m_width * m_items.count(i);
         char *items;
         if (m_item_direct) {
             items = const_cast<char *>(m_item_direct) + first * m_item->size();
@@ -389,6 +393,16 @@ public:
         std::memcpy(where, &items, sizeof(items));
         std::memcpy(static_cast<char *>(where) + sizeof(items), numbers, sizeof(numbers));
     }
+
+private:
+    Column item(const Column &column) const override {
+        Column found = Items::of(column);
+        for (std::size_t width = 1; width < m_width; width *= found.array_size(), found = found.item()) {
+        }
+        return found;
+    }
+
+    std::size_t m_width = 1;
 };
 
 class VectorValue final : public WithItems {
@@ -684,7 +698,14 @@ private:
             if (!Items::has(from) || (starts(type, "std::optional<") && !from.is_optional())) {
                 cannot_be(m_column, type, "it has other values");
             }
-            auto item = make(*subfields.at(0), Items::of(from), names);
+            Column inner = Items::of(from);
+            std::size_t width = 1;
+            const bool has_numbers = number_of(subfields.at(0)->GetTypeName(), number);
+            while (starts(type, "ROOT::VecOps::RVec<") && has_numbers && inner.kind() == Kind::array) {
+                width *= inner.array_size();
+                inner = inner.item();
+            }
+            auto item = make(*subfields.at(0), inner, names);
             if (type == "std::vector<bool>") {
                 return std::make_unique<BoolVectorValue>(std::move(item));
             }
@@ -695,7 +716,9 @@ private:
                 return std::make_unique<OptionalValue>(field, std::move(item));
             }
             if (starts(type, "ROOT::VecOps::RVec<")) {
-                return std::make_unique<RVecValue>(field, std::move(item));
+                auto value = std::make_unique<RVecValue>(field, std::move(item));
+                value->flatten(width);
+                return value;
             }
             auto *proxy = TClass::GetClass(type.c_str())->GetCollectionProxy();
             if (!proxy || (proxy->GetProperties() & TVirtualCollectionProxy::kIsEmulated)) {
@@ -814,25 +837,18 @@ private:
             bind();
         }
         if (entry != m_entry) {
-            const auto at = static_cast<std::size_t>(entry - m_first);
-            if (m_direct) {
-                m_last = const_cast<char *>(m_direct) + at * m_value->size();
-            } else {
-                forget();
-                m_value->make(m_room, at, m_arena);
-                m_is_made = true;
-                m_last = m_room;
-            }
+            forget();
+            m_value->make(m_room, static_cast<std::size_t>(entry - m_first), m_arena);
+            m_is_made = true;
             m_entry = entry;
         }
-        return m_last;
+        return m_room; // the same for all entries: Snapshot gives it to TTree::Branch
     }
 
     void bind() {
         forget();
         const Batch &batch = *m_state->batch;
         m_value->bind(batch.column(m_column.top));
-        m_direct = m_value->direct();
         m_first = static_cast<Long64_t>(batch.first_entry());
         m_generation = m_state->generation;
     }
@@ -853,8 +869,6 @@ private:
     std::unique_ptr<Value> m_value;
     Arena m_arena;
     char *m_room;
-    void *m_last = nullptr;
-    const char *m_direct = nullptr;
     Long64_t m_entry = -1, m_first = 0;
     std::uint64_t m_generation = 0;
     bool m_is_made = false;
@@ -1027,8 +1041,13 @@ private:
             type = field.type_name;
         }
         std::string count = "std::size_t";
+        bool is_flat = false;
         for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
             const bool is_array = fields[*level].array_size > 0;
+            if (is_array && m_ntuple.is_tree() && std::next(level) != levels.rend()) {
+                is_flat = true; // as RDataFrame has arrays of a TTree
+                continue;
+            }
             type = is_array || as_rvec ? rvec_of(type) : std::string(fields[*level].type_name);
             count = level == levels.rbegin() ? count : rvec_of(count);
         }
@@ -1038,7 +1057,7 @@ private:
         if (type.empty() || (is_of_class && !can_be_made(made))) {
             return;
         }
-        if (!levels.empty()) {
+        if (!levels.empty() && !is_flat) {
             auto length = make(fields, levels.back(), "R_rdf_sizeof_" + name, count);
             length.is_count = true;
             length.path = std::string(fields[lightest(fields, below, levels.back())].path);

@@ -3,6 +3,7 @@
 import json
 import pickle
 
+import awkward as ak
 import numpy as np
 import pytest
 import servers
@@ -339,6 +340,44 @@ def test_results_of_numpy_are_written(tmp_path):
     assert [h.classname for h in found.values()] == ["TH1D", "TH1D", "TH2D", "TH3D", "TH1F"]
     assert [h.axes[0].is_regular for h in found.values()] == [True, False, True, True, True]
     assert found["one"].entries == 100
+
+
+def test_results_of_numpy_in_single_precision_and_of_awkward_arrays_are_written(tmp_path):
+    x = np.linspace(0, 0.9, 50, dtype=np.float32)
+    with fb.recreate(tmp_path / "h.root") as file:
+        file["single"] = np.histogram(x, 20, range=(0, 1))
+        file["odd"] = np.histogram(x, np.array([0, 0.1, 0.5], np.float32))
+        file["awkward"] = np.histogram(ak.Array(x), 20, range=(0, 1))
+        file["planes"] = np.histogram2d(ak.Array(x), ak.Array(x), 4)
+    found = fb.histograms(tmp_path / "h.root")
+    assert [h.axes[0].is_regular for h in found.values()] == [True, False, True, True]
+    assert np.array_equal(found["single"].axes[0].edges, np.linspace(0, 1, 21))
+    assert found["single"].values().tolist() == found["awkward"].values().tolist()
+    assert [h.entries for h in found.values()] == [50, 28, 50, 50]
+
+
+def test_labels_of_an_axis_that_root_has_doubled_become_categories(run_root, tmp_path):
+    path = tmp_path / "labels.root"
+    run_root(
+        """
+import sys, ROOT
+file = ROOT.TFile(sys.argv[1], "RECREATE")
+h, p = ROOT.TH1D("h", "", 3, 0, 3), ROOT.TH2D("p", "", 2, 0, 2, 3, 0, 3)
+for i, label in enumerate("abcd"):
+    h.Fill(label, i + 1)
+    p.Fill(0.5, label, i + 1)
+late = ROOT.TH1D("late", "", 3, 0, 3)
+late.GetXaxis().SetBinLabel(1, "a")
+late.Fill(2.5)
+file.Write()
+""",
+        path,
+    )
+    h, p, late = (fb.histogram(path, name).to_hist() for name in ("h", "p", "late"))
+    assert list(h.axes[0]) == list(p.axes[1]) == ["a", "b", "c", "d"]
+    assert h.values().tolist() == p.values()[0].tolist() == [1, 2, 3, 4]
+    assert h.values(flow=True).tolist() == [1, 2, 3, 4, 0]
+    assert late.values(flow=True).tolist() == [0, 0, 0, 1, 0]
 
 
 def test_any_object_with_the_protocol_is_written(tmp_path):

@@ -239,6 +239,11 @@ def test_several_trees_are_called_trees(need, tmp_path):
     with uproot.recreate(tmp_path / "trees.root") as file:
         for name in ("a", "b"):
             file.mktree(name, {"x": "float32"}).extend({"x": np.zeros(2, "f4")})
+    with uproot.recreate(tmp_path / "both.root") as file:
+        file.mktree("Events", {"x": "f4"})
+        file["Runs"] = {"run": np.array([1, 2])}  # an RNTuple
+    with pytest.raises(fb.UsageError, match=r"2 RNTuples and TTrees; name one of them: (Events, Runs|Runs, Events)"):
+        fb.open(tmp_path / "both.root")
     with pytest.raises(fb.UsageError, match=r"has 2 TTrees; name one of them: a, b \(e\.g\. .*\.root:a\)"):
         fb.open(tmp_path / "trees.root")
     with uproot.recreate(tmp_path / "histogram.root") as file:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -1146,6 +1147,10 @@ def exits(event: Any) -> None:
         sys.exit("out")
 
 
+def divides(event: fb.Event) -> int:
+    return 1 // 0
+
+
 def test_errors_that_cannot_be_sent_name_the_event(dataset: fb.DataSet) -> None:
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         for executor in ("processes", pool, "threads"):
@@ -1157,6 +1162,9 @@ def test_errors_that_cannot_be_sent_name_the_event(dataset: fb.DataSet) -> None:
             for executor in ("processes", pool):
                 with pytest.raises(fb.ProcessError, match=rf"run \d+, subrun \d+, event .*{message} another process"):
                     process(dataset, function, executor=executor, workers=1)
+            with pytest.raises(fb.ProcessError, match="ZeroDivisionError") as raised:
+                process(dataset, divides, executor=executor, workers=1)
+            assert "in divides\n    return 1 // 0" in "".join(traceback.format_exception(raised.value))
     with pytest.raises(fb.ProcessError, match=r"reduce failed for run \d+.*unsupported operand"):
         process(dataset, number, reduce=lambda a, b: a + "x")
     with pytest.raises(fb.ProcessError, match=r"reduce failed at run \d+.*unsupported operand"):

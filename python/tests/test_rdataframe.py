@@ -166,6 +166,50 @@ def test_optional_values_conversions_samples_and_errors(run_root, testdata):
     run_root(PROGRAM, testdata)
 
 
+SNAPSHOT = """
+import sys, warnings
+warnings.filterwarnings("ignore")
+import numpy as np
+import ROOT
+import uproot
+import femtobarn as fb
+
+folder = sys.argv[2]
+columns = ["event", "nMuon", "Muon_pt"]
+output = ROOT.RDF.RSnapshotOptions()
+for kind in (ROOT.RDF.ESnapshotOutputFormat.kTTree, ROOT.RDF.ESnapshotOutputFormat.kRNTuple):
+    output.fOutputFormat = kind
+    for threads in (0, 2):
+        if threads:
+            ROOT.EnableImplicitMT(threads)
+        frame = fb.rdataframe(sys.argv[1] + "/dimuon.root", "Events").Filter("nMuon >= 3")
+        frame.Snapshot("Events", folder + "/snapshot.root", columns, output)
+        found = fb.open(folder + "/snapshot.root:Events").arrays(columns)
+        wanted = fb.open(sys.argv[1] + "/dimuon.root").arrays(columns, cut="nMuon >= 3")
+        order = np.argsort(found.event)
+        assert found[order].to_list() == wanted.to_list(), (kind, threads)
+        ROOT.DisableImplicitMT()
+
+with uproot.recreate(folder + "/arrays.root") as file:
+    file.mktree("T", {"cov": np.dtype(("f4", (3, 3))), "flag": "?"})
+    file["T"].extend({"cov": np.arange(90, dtype="f4").reshape(10, 3, 3), "flag": np.arange(10) % 3 == 0})
+path = folder + "/arrays.root"
+own, native = fb.rdataframe(path, "T"), ROOT.RDataFrame("T", path)
+assert own.GetColumnType("cov") == "ROOT::VecOps::RVec<float>"
+for value in ("double(cov[5])", "double(cov.size())", "double(flag)", "Sum(cov) * 1."):
+    assert own.Define("x", value).Sum("x").GetValue() == native.Define("x", value).Sum("x").GetValue(), value
+own.Snapshot("T", folder + "/copy.root", ["cov", "flag"])
+copy = fb.open(folder + "/copy.root:T").arrays()
+assert copy.cov.to_list() == np.arange(90).reshape(10, 9).tolist()
+assert copy.flag.to_list() == [i % 3 == 0 for i in range(10)]
+"""
+
+
+def test_snapshots_have_the_values_of_all_entries(run_root, testdata, tmp_path):
+    """TTree::Branch takes the address of the first value; and arrays of a TTree are flat, as RDataFrame has them."""
+    run_root(SNAPSHOT, testdata, tmp_path)
+
+
 RUN_GRAPHS = """
 import sys, ROOT
 import femtobarn as fb
@@ -192,7 +236,8 @@ import femtobarn as fb
 
 path = sys.argv[1] + "/classes.root"
 file, tree = ROOT.TFile(path, "RECREATE"), ROOT.TTree("t", "")
-split, whole, many, particle = ROOT.TLorentzVector(), ROOT.TLorentzVector(), ROOT.std.vector("TLorentzVector")(), ROOT.TParticle()
+split, whole = ROOT.TLorentzVector(), ROOT.TLorentzVector()
+many, particle = ROOT.std.vector("TLorentzVector")(), ROOT.TParticle()
 tree.Branch("split", split, 32000, 99)
 tree.Branch("whole", whole, 32000, 0)
 tree.Branch("many", many)

@@ -401,6 +401,14 @@ pub unsafe extern "C" fn fb_ntuple_name(ntuple: *const fb_ntuple) -> fb_text {
     fb_text::of(first.map_or("", |reader| &reader.descriptor().name))
 }
 
+/// Returns whether it is a TTree.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_ntuple_is_tree(ntuple: *const fb_ntuple) -> bool {
+    // SAFETY: the caller passes an ntuple, or NULL.
+    let first = unsafe { ntuple.as_ref() }.and_then(fb_ntuple::first);
+    first.is_some_and(|reader| reader.storage().is_some())
+}
+
 /// Returns the number of entries.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_ntuple_num_entries(ntuple: *const fb_ntuple) -> u64 {

@@ -7,14 +7,13 @@ use std::sync::Arc;
 use femtobarn::histogram::{
     Filling, Histogram, HistogramFile, fill, png, svg, text, write_histogram,
 };
-use femtobarn::io::Settings;
+use femtobarn::io::{Settings, public};
 use femtobarn::{Error, NTuple, OpenOptions, Target, create_file};
 use serde_json::{Value, json};
 
 use crate::args::HistArgs;
 use crate::failure::{Failure, code};
 use crate::layout;
-use crate::open::one_file;
 use crate::options::{condition, usage};
 use crate::output::Output;
 use crate::progress::is_interrupted;
@@ -38,10 +37,10 @@ pub fn run(args: &HistArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let picture = args.output.as_deref().map(Picture::of).transpose()?;
     let found = match &args.values {
         Some(values) => filled(args, values).or_else(|failure| {
-            let target = named(args, values).ok_or(failure)?;
-            stored(args, &target)
+            let targets = named(args, values).ok_or(failure)?;
+            stored(args, &targets)
         })?,
-        None => stored(args, &one_file(&args.target)?)?,
+        None => stored(args, &Target::find(&args.target, None)?)?,
     };
     if let (Some(picture), Some(path)) = (&picture, &args.output) {
         picture.write(&found.histogram, path, args.log)?;
@@ -86,24 +85,44 @@ fn filled(args: &HistArgs, values: &str) -> Result<Shown, Failure> {
 }
 
 /// The histogram of the file that is meant by the name of a column: `fb hist FILE NAME`.
-fn named(args: &HistArgs, name: &str) -> Option<Target> {
-    let target = one_file(&args.target).ok()?;
-    let settings = Settings::of(&target.file);
-    let file = HistogramFile::open(&target.file, &settings).ok()?;
-    let is_there = target.name.is_none() && file.paths().any(|(path, _)| path == name);
-    is_there.then(|| Target {
-        name: Some(name.to_owned()),
-        ..target
-    })
+fn named(args: &HistArgs, name: &str) -> Option<Vec<Target>> {
+    let mut targets = Target::find(&args.target, None).ok()?;
+    let first = targets.first()?;
+    let settings = Settings::of(&first.file);
+    let file = HistogramFile::open(&first.file, &settings).ok()?;
+    let is_there = first.name.is_none() && file.paths().any(|(path, _)| path == name);
+    let own = targets.iter_mut().filter(|target| target.name.is_none());
+    own.for_each(|target| target.name = Some(name.to_owned()));
+    is_there.then_some(targets)
 }
 
-/// A histogram of the file.
-fn stored(args: &HistArgs, target: &Target) -> Result<Shown, Failure> {
+/// A histogram of the files: the sum of all of this name.
+fn stored(args: &HistArgs, targets: &[Target]) -> Result<Shown, Failure> {
     if args.bins.is_some() || args.range.is_some() || args.condition.is_some() {
         return Err(usage(
             "--bins, --range and --where are for a column: `fb hist FILE COLUMN`",
         ));
     }
+    let mut sum: Option<Histogram> = None;
+    for target in targets {
+        let histogram = stored_in(target)?;
+        sum = Some(match sum.take() {
+            Some(mut sum) => {
+                let added = sum.add(&histogram);
+                added.map_err(|error| usage(&format!("{}: {error}", public(&target.file))))?;
+                sum
+            }
+            None => histogram,
+        });
+    }
+    let histogram = sum.ok_or_else(|| crate::open::missing("the histogram"))?;
+    Ok(Shown {
+        histogram,
+        n_nan: 0,
+    })
+}
+
+fn stored_in(target: &Target) -> Result<Histogram, Failure> {
     let advise = |error: Error| Failure::from(error).advise(target);
     let settings = Settings::of(&target.file);
     let file = HistogramFile::open(&target.file, &settings).map_err(advise)?;
@@ -116,10 +135,7 @@ fn stored(args: &HistArgs, target: &Target) -> Result<Shown, Failure> {
         .read(std::slice::from_ref(&target.name))
         .map_err(advise)?;
     match read.pop() {
-        Some((_, histogram)) => Ok(Shown {
-            histogram,
-            n_nan: 0,
-        }),
+        Some((_, histogram)) => Ok(histogram),
         None => Err(crate::open::missing("the histogram")),
     }
 }

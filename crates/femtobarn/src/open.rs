@@ -285,27 +285,16 @@ fn read_by(url: &str, path: &str) -> String {
     format!("; fb.histogram({name:?}) reads a histogram, and `fb hist {name}` draws it")
 }
 
-/// The only ntuple of a file, or else its only tree; the newest cycle.
+/// The only ntuple or tree of a file; the newest cycle.
 fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
-    match only_of(file, "RNTuples", &|class| class == RNTUPLE_CLASS) {
-        Err(RNTupleError::AmbiguousNTuple { count: 0, .. }) => {
-            only_of(file, "TTrees", &femtobarn_ttree::is_tree)
-        }
-        found => found,
-    }
-}
-
-fn only_of(
-    file: &RootFile,
-    kind: &'static str,
-    is_wanted: &dyn Fn(&str) -> bool,
-) -> Result<(String, Key), RNTupleError> {
+    let is_ntuple = |class: &str| class == RNTUPLE_CLASS;
     let mut found: Vec<(String, Key)> = Vec::new();
     let mut others: Vec<String> = Vec::new();
     let mut histogram = None;
     for entry in file.walk()? {
         let path = entry.path;
-        if !is_wanted(&entry.key.class_name) {
+        let class = &entry.key.class_name;
+        if !is_ntuple(class) && !femtobarn_ttree::is_tree(class) {
             let other = format!("{} {path}", entry.key.class_name);
             if histogram.is_none() && is_histogram(&entry.key.class_name) {
                 histogram = Some(path);
@@ -327,6 +316,7 @@ fn only_of(
         return Ok(only);
     }
     let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
+    let are = |kind: &dyn Fn(&str) -> bool| found.iter().all(|(_, key)| kind(&key.class_name));
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
         ([], others) => {
@@ -345,11 +335,15 @@ fn only_of(
     Err(RNTupleError::AmbiguousNTuple {
         url: file.source().url().into(),
         count: names.len(),
-        // if neither exists, both were searched
-        kind: if names.is_empty() {
-            "RNTuples or TTrees"
-        } else {
-            kind
+        kind: match (
+            names.is_empty(),
+            are(&is_ntuple),
+            are(&|class| !is_ntuple(class)),
+        ) {
+            (false, true, _) => "RNTuples",
+            (false, _, true) => "TTrees",
+            (true, ..) => "RNTuples or TTrees",
+            _ => "RNTuples and TTrees",
         },
         hint,
     })

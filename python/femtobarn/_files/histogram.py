@@ -305,8 +305,8 @@ class Histogram:
         """Return a ``boost_histogram.Histogram``.
 
         Axes get the attributes ``name`` and ``label``. Axes whose bins have different labels become ``StrCategory``,
-        which has no underflow bin. The storage is ``Weight`` if there are sums of squared weights, ``WeightedMean`` for
-        profiles, ``Int64`` for integers and ``Double`` for others.
+        which has no underflow bin; empty bins behind those with labels are left out. The storage is ``Weight`` if there
+        are sums of squared weights, ``WeightedMean`` for profiles, ``Int64`` for integers and ``Double`` for others.
 
         Returns
         -------
@@ -327,9 +327,12 @@ class Histogram:
             storage = bh.storage.Weight()
         else:
             storage = bh.storage.Int64() if values.dtype.kind == "i" else bh.storage.Double()
-        out = bh.Histogram(*(_boost_axis(bh, axis) for axis in self.axes), storage=storage)
+        n_labels = [self._n_labels(i) for i in range(self.ndim)]
+        axes = (_boost_axis(bh, axis, n) for axis, n in zip(self.axes, n_labels, strict=True))
+        out = bh.Histogram(*axes, storage=storage)
         out.name, out.label = self.name, self.title
-        inside = tuple(slice(1 if axis.traits.discrete else 0, None) for axis in self.axes)
+        # the bin behind the labels is the one of overflows
+        inside = tuple(slice(1, n + 2) if n else slice(None) for n in n_labels)
         view = out.view(flow=True)
         if moments is not None:
             fields = ("sum_of_weights", "sum_of_weights_squared", "value", "_sum_of_weighted_deltas_squared")
@@ -341,6 +344,20 @@ class Histogram:
         else:
             view[...] = values[inside]
         return out
+
+    def _n_labels(self, axis: int) -> int:
+        """Return the number of labels at the beginning of an axis, if all other bins are empty; else 0.
+
+        ROOT doubles the number of bins when there are more labels than bins.
+        """
+        labels = self.axes[axis].labels
+        n = next((i for i, label in enumerate(labels) if label is None), len(labels))
+        own = labels[:n]
+        if len(set(own)) < n or any(label is not None for label in labels[n:]):
+            return 0
+        behind = slice(n + 1, None if n < len(labels) else n + 1)
+        arrays = [self.values(flow=True), self.variances(flow=True)]
+        return 0 if any(np.any(np.moveaxis(it, axis, 0)[behind]) for it in arrays) else n
 
     def to_hist(self) -> Any:
         """Return a ``hist.Hist``; see `to_boost`.
@@ -405,9 +422,9 @@ def _doubles(stored: bytes) -> NDArray[np.float64]:
     return np.frombuffer(stored, ">f8").astype(np.float64)
 
 
-def _boost_axis(bh: Any, axis: HistogramAxis) -> Any:
-    if axis.traits.discrete:
-        out = bh.axis.StrCategory(axis.labels)
+def _boost_axis(bh: Any, axis: HistogramAxis, n_labels: int) -> Any:
+    if n_labels:
+        out = bh.axis.StrCategory(axis.labels[:n_labels])
     elif axis.is_regular:
         out = bh.axis.Regular(len(axis), axis.edges[0], axis.edges[-1])
     else:

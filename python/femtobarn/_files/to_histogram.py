@@ -65,9 +65,8 @@ def to_histogram(data: Any, name: str) -> _core.Histogram:
     edges = _edges_of(data)
     if edges is not None:
         counts = np.pad(np.asarray(data[0]), 1)
-        return _core.Histogram.counts(
-            name, "", [("", list(map(float, it)), []) for it in edges], _contents(counts), None
-        )
+        bins: list[_Axis] = [("", _doubles_of(it), []) for it in edges]
+        return _core.Histogram.counts(name, "", bins, _contents(counts), None)
     axes = [_axis(axis) for axis in data.axes]
     title = next((it for it in (getattr(data, "title", None), getattr(data, "label", None)) if isinstance(it, str)), "")
     kind = str(getattr(data.kind, "value", data.kind)).upper()
@@ -85,14 +84,27 @@ def to_histogram(data: Any, name: str) -> _core.Histogram:
 
 def _edges_of(data: object) -> Sequence[NDArray[Any]] | None:
     """Return the edges if something is a result of numpy.histogram, histogram2d or histogramdd; otherwise None."""
-    if not isinstance(data, tuple) or len(data) < 2 or not isinstance(data[0], np.ndarray):
+    if not isinstance(data, tuple) or len(data) < 2:
         return None
     counts, *edges = data
     if len(edges) == 1 and isinstance(edges[0], (list, tuple)):
         edges = list(edges[0])
-    if not all(isinstance(it, np.ndarray) and it.ndim == 1 for it in edges):
+    # of Awkward Arrays, they return such arrays
+    if not all(isinstance(it, np.ndarray) or hasattr(it, "layout") for it in (counts, *edges)):
         return None
-    return edges if counts.shape == tuple(len(it) - 1 for it in edges) else None
+    try:
+        counts, *edges = (np.asarray(it) for it in (counts, *edges))
+    except ValueError:  # lists of different lengths
+        return None
+    are_edges = all(it.ndim == 1 for it in edges) and counts.shape == tuple(len(it) - 1 for it in edges)
+    return edges if are_edges else None
+
+
+def _doubles_of(edges: NDArray[Any]) -> list[float]:
+    """Return edges in double precision; those of bins of equal width in single precision are not exactly equal."""
+    first, last, n = float(edges[0]), float(edges[-1]), len(edges)
+    is_regular = np.array_equal(edges, np.linspace(first, last, n, dtype=edges.dtype))
+    return list(map(float, np.linspace(first, last, n) if is_regular else edges))
 
 
 def _storage(data: Any) -> str:

@@ -11,6 +11,7 @@ import pickle
 import sys
 import threading
 import time
+import traceback
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -267,10 +268,13 @@ def pack_outcome(outcome: Outcome) -> bytes:
     number = outcome.piece.to_bytes(8, "big")
     if outcome.raised is not None:
         outcome.advice = _advice(outcome.raised)
+        trace = "".join(traceback.format_exception(outcome.raised)).rstrip()
         try:
             pickle.loads(pickle.dumps(outcome.raised))  # many classes of errors can only be pickled
         except Exception:
             outcome.raised = FemtobarnError(repr(outcome.raised))
+        # tracebacks cannot be pickled
+        outcome.raised.add_note(f"in a worker:\n{trace}")
     try:
         return number + pickle.dumps(outcome)
     except Exception as error:
