@@ -58,7 +58,7 @@ def test_merging_takes_an_ntuple_behind_a_later_object_and_names_the_object(tmp_
         assert fb.open(output)["x"].array().tolist() == [0, 1, 2] * 2
     assert run("verify", output, "--against", path, path).returncode == 0
     # it is not left out without the user's consent
-    with pytest.raises(fb.UsageError, match='TNamed called "Events"'):
+    with pytest.raises(fb.UsageError, match='called "Events", and it or another file has a diff'):
         fb.merge(path, output, overwrite=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -103,8 +104,9 @@ def _edges_of(data: object) -> Sequence[NDArray[Any]] | None:
 def _doubles_of(edges: NDArray[Any]) -> list[float]:
     """Return edges in double precision; those of bins of equal width in single precision are not exactly equal."""
     first, last, n = float(edges[0]), float(edges[-1]), len(edges)
-    is_regular = np.array_equal(edges, np.linspace(first, last, n, dtype=edges.dtype))
-    return list(map(float, np.linspace(first, last, n) if is_regular else edges))
+    if math.isfinite(last - first) and np.array_equal(edges, np.linspace(first, last, n, dtype=edges.dtype)):
+        edges = np.linspace(first, last, n)
+    return list(map(float, edges))
 
 
 def _storage(data: Any) -> str:
