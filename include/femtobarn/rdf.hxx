@@ -342,7 +342,7 @@ protected:
         m_item->bind(item(column));
         m_item_direct = m_item->direct();
     }
-    virtual Column item(const Column &column) const { return Items::of(column); }
+    virtual Column item(const Column &column) { return Items::of(column); }
 
     /// Makes items in memory that the arena does not own; if one fails, destroys those before.
     void make_all(char *to, std::size_t first, std::size_t n, Arena &arena) {
@@ -375,7 +375,8 @@ class RVecValue final : public WithItems {
 public:
     using WithItems::WithItems;
 
-    void flatten(std::size_t width) { m_width *= width; }
+    /// The elements are below so many arrays.
+    void flatten(std::size_t n_arrays) { m_n_arrays = n_arrays; }
 
     void make(void *where, std::size_t i, Arena &arena) override {
         const std::size_t first = m_width * m_items.first(i), n = m_width * m_items.count(i);
@@ -395,14 +396,17 @@ public:
     }
 
 private:
-    Column item(const Column &column) const override {
+    Column item(const Column &column) override {
         Column found = Items::of(column);
-        for (std::size_t width = 1; width < m_width; width *= found.array_size(), found = found.item()) {
+        m_width = 1;
+        for (std::size_t level = 0; level < m_n_arrays; ++level) {
+            m_width *= found.array_size();
+            found = found.item();
         }
         return found;
     }
 
-    std::size_t m_width = 1;
+    std::size_t m_n_arrays = 0, m_width = 1;
 };
 
 class VectorValue final : public WithItems {
@@ -698,12 +702,13 @@ private:
             if (!Items::has(from) || (starts(type, "std::optional<") && !from.is_optional())) {
                 cannot_be(m_column, type, "it has other values");
             }
+            const bool is_rvec = starts(type, "ROOT::VecOps::RVec<");
             Column inner = Items::of(from);
-            std::size_t width = 1;
-            const bool has_numbers = number_of(subfields.at(0)->GetTypeName(), number);
-            while (starts(type, "ROOT::VecOps::RVec<") && has_numbers && inner.kind() == Kind::array) {
-                width *= inner.array_size();
-                inner = inner.item();
+            std::size_t n_arrays = 0;
+            if (is_rvec && number_of(subfields.at(0)->GetTypeName(), number)) {
+                for (; inner.kind() == Kind::array; ++n_arrays) {
+                    inner = inner.item();
+                }
             }
             auto item = make(*subfields.at(0), inner, names);
             if (type == "std::vector<bool>") {
@@ -715,9 +720,9 @@ private:
             if (starts(type, "std::optional<")) {
                 return std::make_unique<OptionalValue>(field, std::move(item));
             }
-            if (starts(type, "ROOT::VecOps::RVec<")) {
+            if (is_rvec) {
                 auto value = std::make_unique<RVecValue>(field, std::move(item));
-                value->flatten(width);
+                value->flatten(n_arrays);
                 return value;
             }
             auto *proxy = TClass::GetClass(type.c_str())->GetCollectionProxy();

@@ -191,12 +191,14 @@ for kind in (ROOT.RDF.ESnapshotOutputFormat.kTTree, ROOT.RDF.ESnapshotOutputForm
         ROOT.DisableImplicitMT()
 
 with uproot.recreate(folder + "/arrays.root") as file:
-    file.mktree("T", {"cov": np.dtype(("f4", (3, 3))), "flag": "?"})
-    file["T"].extend({"cov": np.arange(90, dtype="f4").reshape(10, 3, 3), "flag": np.arange(10) % 3 == 0})
+    file.mktree("T", {"cov": np.dtype(("f4", (3, 3))), "flag": "?", "thin": np.dtype(("f4", (3, 1)))})
+    numbers = np.arange(90, dtype="f4")
+    columns = {"cov": numbers.reshape(10, 3, 3), "flag": np.arange(10) % 3 == 0, "thin": numbers[:30].reshape(10, 3, 1)}
+    file["T"].extend(columns)
 path = folder + "/arrays.root"
 own, native = fb.rdataframe(path, "T"), ROOT.RDataFrame("T", path)
 assert own.GetColumnType("cov") == "ROOT::VecOps::RVec<float>"
-for value in ("double(cov[5])", "double(cov.size())", "double(flag)", "Sum(cov) * 1."):
+for value in ("double(cov[5])", "double(cov.size())", "double(flag)", "Sum(cov) * 1.", "thin[2] * 1."):
     assert own.Define("x", value).Sum("x").GetValue() == native.Define("x", value).Sum("x").GetValue(), value
 own.Snapshot("T", folder + "/copy.root", ["cov", "flag"])
 copy = fb.open(folder + "/copy.root:T").arrays()
@@ -278,5 +280,5 @@ print("done")
 
 
 def test_classes_that_only_trees_store_are_whole(run_root, tmp_path):
-    """TLorentzVector and others, of which RNTuple has no fields."""
+    """RNTuple cannot store TLorentzVector and other classes, so ROOT has no fields of them."""
     assert run_root(CLASSES, tmp_path).split() == ["done"]
