@@ -106,14 +106,12 @@ fn stored(args: &HistArgs, targets: &[Target]) -> Result<Shown, Failure> {
     let mut sum: Option<Histogram> = None;
     for target in targets {
         let histogram = stored_in(target)?;
-        sum = Some(match sum.take() {
-            Some(mut sum) => {
-                let added = sum.add(&histogram);
-                added.map_err(|error| usage(&format!("{}: {error}", public(&target.file))))?;
-                sum
-            }
-            None => histogram,
-        });
+        match &mut sum {
+            Some(sum) => sum
+                .add(&histogram)
+                .map_err(|error| usage(&format!("{}: {error}", public(&target.file))))?,
+            None => sum = Some(histogram),
+        }
     }
     let histogram = sum.ok_or_else(|| crate::open::missing("the histogram"))?;
     Ok(Shown {

@@ -316,7 +316,8 @@ fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
         return Ok(only);
     }
     let names: Vec<&str> = found.iter().map(|(path, _)| path.as_str()).collect();
-    let are = |kind: &dyn Fn(&str) -> bool| found.iter().all(|(_, key)| kind(&key.class_name));
+    let is_own = |(_, key): &&(String, Key)| is_ntuple(&key.class_name);
+    let n_ntuples = found.iter().filter(is_own).count();
     let hint = match (names.as_slice(), others.as_slice()) {
         ([], []) => "; the file is empty".to_owned(),
         ([], others) => {
@@ -335,14 +336,10 @@ fn only_ntuple(file: &RootFile) -> Result<(String, Key), RNTupleError> {
     Err(RNTupleError::AmbiguousNTuple {
         url: file.source().url().into(),
         count: names.len(),
-        kind: match (
-            names.is_empty(),
-            are(&is_ntuple),
-            are(&|class| !is_ntuple(class)),
-        ) {
-            (false, true, _) => "RNTuples",
-            (false, _, true) => "TTrees",
-            (true, ..) => "RNTuples or TTrees",
+        kind: match (n_ntuples, names.len() - n_ntuples) {
+            (0, 0) => "RNTuples or TTrees",
+            (_, 0) => "RNTuples",
+            (0, _) => "TTrees",
             _ => "RNTuples and TTrees",
         },
         hint,

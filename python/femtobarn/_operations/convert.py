@@ -268,11 +268,10 @@ def convert(
     _check_switches(group=group, verify=verify, overwrite=overwrite, resume=resume)
     if is_folder:
         _check_switches(skip_bad_files=skip_bad_files)
-    elif len(pairs) > 1:
-        bad_files = BadFiles(skip_bad_files)
-        files_of_root = [pair for pair in pairs if not _core.is_table(pair[0])]
-        good = good_files(files_of_root, storage_options, bad_files) if files_of_root else []
-        pairs = [pair for pair in pairs if pair in good or _core.is_table(pair[0])]
+    elif len(pairs) > 1 and (bad_files := BadFiles(skip_bad_files)).are_skipped:
+        of_root = [pair for pair in pairs if not _core.is_table(pair[0])]
+        bad = set(of_root).difference(good_files(of_root, storage_options, bad_files) if of_root else [])
+        pairs = [pair for pair in pairs if pair not in bad]
     given = {
         "fields": patterns("fields", fields),
         "drop": patterns("drop", drop),
