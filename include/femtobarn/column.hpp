@@ -58,6 +58,7 @@ namespace detail {
 template <class T>
 constexpr char number_format() {
     static_assert(std::is_arithmetic_v<T>, "values are numbers");
+    static_assert(sizeof(T) <= 8, "no column has numbers of more than 8 bytes, such as long double: use double");
     if constexpr (std::is_floating_point_v<T>) {
         return sizeof(T) == 4 ? 'f' : 'g';
     } else if constexpr (std::is_same_v<T, bool>) {
