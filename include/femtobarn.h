@@ -773,7 +773,7 @@ bool fb_writer_extend(const fb_writer *writer,
                       fb_error **error);
 
 // Adds fields of C++ types. In existing entries they are zero, empty or missing. Entries in fills must have been
-// committed.
+// committed; a fill has the new fields from its next entry on.
 bool fb_writer_add_fields(const fb_writer *writer,
                           const fb_text *fields,
                           const fb_text *types,

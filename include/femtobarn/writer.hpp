@@ -2,7 +2,7 @@
 ///
 ///     struct Event { std::uint32_t run; std::vector<float> pt; };
 ///     fb::NTupleWriter writer("events.root", "Events",
-///                             {fb::member("run", &Event::run), fb::member("pt", &Event::pt)});
+///                             {fb::member<Event>("run", &Event::run), fb::member<Event>("pt", &Event::pt)});
 ///     const std::uint64_t row = writer.fill(&event);
 ///     writer.finish();
 #ifndef FEMTOBARN_WRITER_HPP
@@ -11,16 +11,18 @@
 #include <femtobarn/describe.hpp>
 #include <femtobarn/error.hpp>
 #include <femtobarn/ntuple.hpp>
+#include <femtobarn/type_name.hpp>
 
 #include <array>
+#include <charconv>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -293,6 +295,7 @@ struct BuilderOf<std::vector<T>> {
 
 template <class T, std::size_t N>
 struct BuilderOf<std::array<T, N>> {
+    static_assert(N > 0, "an array needs at least one item");
     static std::unique_ptr<Builder> make() { return std::make_unique<ArrayBuilder>(BuilderOf<T>::make(), N); }
 };
 
@@ -300,25 +303,33 @@ template <class T, std::size_t N>
 struct BuilderOf<T[N]> : BuilderOf<std::array<T, N>> {};
 
 /// The builder for the name of a type: numbers, std::string, std::vector and std::array.
-inline std::unique_ptr<Builder> builder_of(std::string_view type) {
+inline std::unique_ptr<Builder> builder_of(std::string_view given) {
     static const std::pair<std::string_view, std::unique_ptr<Builder> (*)()> known[] = {
         {"bool", &BuilderOf<bool>::make},
         {"char", &BuilderOf<char>::make},
         {"float", &BuilderOf<float>::make},
         {"double", &BuilderOf<double>::make},
-        {"int", &BuilderOf<int>::make},
-        {"unsigned int", &BuilderOf<unsigned>::make},
-        {"std::int8_t", &BuilderOf<std::int8_t>::make},
-        {"std::uint8_t", &BuilderOf<std::uint8_t>::make},
-        {"std::int16_t", &BuilderOf<std::int16_t>::make},
-        {"std::uint16_t", &BuilderOf<std::uint16_t>::make},
-        {"std::int32_t", &BuilderOf<std::int32_t>::make},
-        {"std::uint32_t", &BuilderOf<std::uint32_t>::make},
-        {"std::int64_t", &BuilderOf<std::int64_t>::make},
-        {"std::uint64_t", &BuilderOf<std::uint64_t>::make},
-        {"std::string", &BuilderOf<std::string>::make}};
+        {"int8_t", &BuilderOf<std::int8_t>::make},
+        {"uint8_t", &BuilderOf<std::uint8_t>::make},
+        {"int16_t", &BuilderOf<std::int16_t>::make},
+        {"uint16_t", &BuilderOf<std::uint16_t>::make},
+        {"int32_t", &BuilderOf<std::int32_t>::make},
+        {"uint32_t", &BuilderOf<std::uint32_t>::make},
+        {"int64_t", &BuilderOf<std::int64_t>::make},
+        {"uint64_t", &BuilderOf<std::uint64_t>::make},
+        {"string", &BuilderOf<std::string>::make},
+        {"unsigned", &BuilderOf<unsigned>::make},
+        {"short int", &BuilderOf<short>::make},
+        {"unsigned short int", &BuilderOf<unsigned short>::make},
+        {"long int", &BuilderOf<long>::make},
+        {"unsigned long int", &BuilderOf<unsigned long>::make}};
+    const std::string normal = normal_name(given);
+    std::string_view type = normal;
+    if (type.substr(0, 5) == "std::") {
+        type.remove_prefix(5);
+    }
     for (const auto &[name, make] : known) {
-        if (name == type || (name.substr(0, 5) == "std::" && name.substr(5) == type)) {
+        if (name == type) {
             return make();
         }
     }
@@ -326,15 +337,19 @@ inline std::unique_ptr<Builder> builder_of(std::string_view type) {
         const bool is_so = type.substr(0, before.size()) == before && type.back() == '>';
         return is_so ? type.substr(before.size(), type.size() - before.size() - 1) : std::string_view();
     };
-    if (const std::string_view item = within("std::vector<"); !item.empty()) {
+    if (const std::string_view item = within("vector<"); !item.empty()) {
         return std::make_unique<VectorBuilder>(builder_of(item), item == "bool");
     }
-    const std::string_view array = within("std::array<");
+    const std::string_view array = within("array<");
     if (const std::size_t comma = array.rfind(','); !array.empty() && comma != std::string_view::npos) {
-        const std::size_t n = std::strtoull(std::string(array.substr(comma + 1)).c_str(), nullptr, 10);
-        return std::make_unique<ArrayBuilder>(builder_of(array.substr(0, comma)), n);
+        std::size_t n = 0;
+        const char *end = array.data() + array.size();
+        const auto read = std::from_chars(array.data() + comma + 1, end, n);
+        if (read.ec == std::errc() && read.ptr == end && n > 0) {
+            return std::make_unique<ArrayBuilder>(builder_of(array.substr(0, comma)), n);
+        }
     }
-    throw Error("unwritable-field", "type \"" + std::string(type) +
+    throw Error("unwritable-field", "type \"" + std::string(given) +
                                         "\" cannot be written from memory; use numbers, std::string, std::vector "
                                         "and std::array");
 }
@@ -356,12 +371,22 @@ struct Member {
     }
 };
 
-/// A member of a struct: a number, string, vector, array, or a struct described with FB_DESCRIBE.
-template <class Class, class T>
-Member member(std::string name, T Class::*pointer) {
-    alignas(Class) static const char room[sizeof(Class)] = {};
-    const auto *at = reinterpret_cast<const char *>(&(reinterpret_cast<const Class *>(room)->*pointer));
-    return Member(std::move(name), static_cast<std::size_t>(at - room), &detail::BuilderOf<T>::make);
+/// A member of a struct: a number, string, vector, array, or a struct described with FB_DESCRIBE. `Class` is the struct
+/// that is filled, also if the member is that of a base:
+///
+///     struct Jet : Particle { float btag; };
+///     fb::member<Jet>("pt", &Jet::pt)         // &Jet::pt has the type float Particle::*
+template <class Class = void, class Owner, class T>
+Member member(std::string name, T Owner::*pointer) {
+    if constexpr (std::is_void_v<Class>) {
+        static_assert(!std::is_void_v<Class>,
+                      "name the struct that is filled, as in fb::member<Event>(\"pt\", &Event::pt)");
+    } else {
+        T Class::*own = pointer;
+        alignas(Class) static const char room[sizeof(Class)] = {};
+        const auto *at = reinterpret_cast<const char *>(&(reinterpret_cast<const Class *>(room)->*own));
+        return Member(std::move(name), static_cast<std::size_t>(at - room), &detail::BuilderOf<T>::make);
+    }
 }
 
 namespace detail {
@@ -369,10 +394,14 @@ namespace detail {
 /// Entries that are not in the ntuple yet.
 class Rows {
 public:
-    void extend(const std::vector<Member> &members) {
-        m_members.insert(m_members.end(), members.begin(), members.end());
+    /// Takes entries with these members from now on, if it has fewer; there must be no entries.
+    void extend_to(const std::vector<Member> &members) {
+        if (m_record && m_num_members == members.size()) {
+            return;
+        }
+        m_num_members = members.size();
         m_record = std::make_unique<RecordBuilder>(0);
-        for (const auto &member : m_members) {
+        for (const auto &member : members) {
             m_record->member(member.name, member.offset, member.builder());
         }
         m_schema = arrow<ArrowSchema>();
@@ -385,8 +414,7 @@ public:
         constexpr std::size_t many = 8 << 20;
         return m_record->num_rows() % 64 == 0 && m_record->num_bytes() >= many;
     }
-    std::size_t size() const { return m_record->num_rows(); }
-    const std::vector<Member> &members() const { return m_members; }
+    std::size_t size() const { return m_record ? m_record->num_rows() : 0; }
     const ArrowSchema *schema() const { return m_schema.get(); }
     /// The entries, which are gone here.
     ArrowArray take() {
@@ -396,9 +424,35 @@ public:
     }
 
 private:
-    std::vector<Member> m_members;
+    std::size_t m_num_members = 0;
     std::unique_ptr<RecordBuilder> m_record;
     Arrow<ArrowSchema> m_schema;
+};
+
+/// What a writer and its contexts share.
+struct Filling {
+    std::mutex mutex;
+    std::vector<Member> members;
+    /// Number of contexts with entries that the library does not know of yet, or that it did not take.
+    std::size_t num_waiting = 0;
+    /// Whether entries of the writer itself were not taken.
+    bool has_lost = false, is_finished = false;
+
+    void check_is_open() const {
+        if (is_finished) {
+            throw Error("usage", "the ntuple is finished");
+        }
+    }
+    /// Throws if entries would be lost.
+    void check_is_complete() const {
+        if (num_waiting > 0) {
+            throw Error("usage", "entries of " + std::to_string(num_waiting) + (num_waiting > 1 ? " contexts" : " context") +
+                                     " were not committed: stage and commit all contexts before");
+        }
+        if (has_lost) {
+            throw Error("usage", "entries were lost, as adding them failed before: the ntuple cannot be finished");
+        }
+    }
 };
 
 } // namespace detail
@@ -417,13 +471,16 @@ private:
 };
 
 /// Fills and compresses clusters on one thread, apart from the writer, which adds them in the order of its calls of
-/// commit().
+/// commit(). The ntuple cannot be finished if entries of a context are not committed.
 class FillContext {
 public:
-    FillContext(fb_fill *fill, const std::vector<Member> &members) : m_fill(fill) { m_rows.extend(members); }
+    FillContext(fb_fill *fill, std::shared_ptr<detail::Filling> filling) : m_fill(fill), m_filling(std::move(filling)) {}
 
     /// Adds an entry from memory with the members.
     void fill(const void *from) {
+        if (m_rows.size() == 0) {
+            begin();
+        }
         if (m_rows.add(from)) {
             flush();
         }
@@ -438,14 +495,25 @@ public:
     }
 
 private:
+    /// Tells the writer that entries follow, which have all fields that were added until now.
+    void begin() {
+        const std::lock_guard<std::mutex> lock(m_filling->mutex);
+        m_filling->check_is_open();
+        m_rows.extend_to(m_filling->members);
+        ++m_filling->num_waiting;
+    }
+
     void flush() {
         if (m_rows.size() > 0) {
             ArrowArray array = m_rows.take();
             detail::call(fb_fill_extend, m_fill.get(), m_rows.schema(), &array);
+            const std::lock_guard<std::mutex> lock(m_filling->mutex);
+            --m_filling->num_waiting;
         }
     }
 
     detail::Handle<fb_fill, fb_fill_free> m_fill;
+    std::shared_ptr<detail::Filling> m_filling;
     detail::Rows m_rows;
 };
 
@@ -455,7 +523,8 @@ public:
     /// `name` may have directories. `options` is a JSON object, see fb_writer_new.
     NTupleWriter(const std::string &file, std::string_view name, const std::vector<Member> &members,
                  std::string_view options = {}) {
-        m_rows.extend(members);
+        m_filling->members = members;
+        m_rows.extend_to(members);
         m_writer.reset(detail::call(fb_writer_of_schema, detail::c_text(file), detail::c_text(name), m_rows.schema(),
                                     detail::c_text(options)));
     }
@@ -465,7 +534,8 @@ public:
 
     /// Adds an entry from memory with the members; returns its number, which is final.
     std::uint64_t fill(const void *from) {
-        const std::lock_guard<std::mutex> lock(m_mutex);
+        const Lock lock(m_filling->mutex);
+        m_filling->check_is_open();
         const std::uint64_t entry = m_num_entries++;
         if (m_rows.add(from)) {
             flush();
@@ -475,13 +545,13 @@ public:
 
     /// A context for another thread.
     FillContext context() {
-        const std::lock_guard<std::mutex> lock(m_mutex);
-        return FillContext(detail::call(fb_fill_new, handle()), m_rows.members());
+        const Lock lock(m_filling->mutex);
+        return FillContext(detail::call(fb_fill_new, handle()), m_filling);
     }
 
     /// Adds clusters after all entries so far; returns the number of their first entry, which is final.
     std::uint64_t commit(Staged staged) {
-        const std::lock_guard<std::mutex> lock(m_mutex);
+        const Lock lock(m_filling->mutex);
         flush();
         std::uint64_t first = 0;
         const std::uint64_t n = staged.num_entries();
@@ -490,39 +560,48 @@ public:
         return first;
     }
 
-    /// Adds fields, which are zero or empty in the entries so far. Contexts made before do not have them.
+    /// Adds fields, which are zero or empty in the entries so far. Entries of contexts must have been committed; contexts
+    /// have the fields from their next entry on.
     void add_fields(const std::vector<Member> &members) {
-        const std::lock_guard<std::mutex> lock(m_mutex);
+        const Lock lock(m_filling->mutex);
+        m_filling->check_is_complete();
         flush();
         detail::Rows added;
-        added.extend(members);
+        added.extend_to(members);
         detail::call(fb_writer_add_fields_of_schema, handle(), added.schema());
-        m_rows.extend(members);
+        m_filling->members.insert(m_filling->members.end(), members.begin(), members.end());
+        m_rows.extend_to(m_filling->members);
     }
 
     std::uint64_t num_entries() const {
-        const std::lock_guard<std::mutex> lock(m_mutex);
+        const Lock lock(m_filling->mutex);
         return m_num_entries;
     }
 
     /// Completes the file; returns the number of entries. A writer that is destroyed before leaves no file.
     std::uint64_t finish() {
-        const std::lock_guard<std::mutex> lock(m_mutex);
+        const Lock lock(m_filling->mutex);
+        m_filling->check_is_complete();
         flush();
         std::uint64_t n = 0;
         detail::call(fb_writer_finish, handle(), &n);
+        m_filling->is_finished = true;
         return n;
     }
 
 private:
+    using Lock = std::lock_guard<std::mutex>;
+
     void flush() {
         if (m_rows.size() > 0) {
             ArrowArray array = m_rows.take();
+            const bool had_lost = std::exchange(m_filling->has_lost, true); // unless the call returns
             detail::call(fb_writer_extend, handle(), m_rows.schema(), &array, nullptr);
+            m_filling->has_lost = had_lost;
         }
     }
 
-    mutable std::mutex m_mutex;
+    std::shared_ptr<detail::Filling> m_filling = std::make_shared<detail::Filling>();
     detail::Handle<fb_writer, fb_writer_free> m_writer;
     detail::Rows m_rows;
     std::uint64_t m_num_entries = 0;

@@ -31,12 +31,12 @@ struct Event {
 };
 
 static std::vector<fb::Member> members() {
-    return {fb::member("number", &Event::number), fb::member("is_good", &Event::is_good),
-            fb::member("quality", &Event::quality), fb::member("mass", &Event::mass),
-            fb::member("label", &Event::label),   fb::member("pt", &Event::pt),
-            fb::member("flags", &Event::flags),   fb::member("nested", &Event::nested),
-            fb::member("vertex", &Event::vertex), fb::member("hits", &Event::hits),
-            fb::member("names", &Event::names)};
+    return {fb::member<Event>("number", &Event::number), fb::member<Event>("is_good", &Event::is_good),
+            fb::member<Event>("quality", &Event::quality), fb::member<Event>("mass", &Event::mass),
+            fb::member<Event>("label", &Event::label),   fb::member<Event>("pt", &Event::pt),
+            fb::member<Event>("flags", &Event::flags),   fb::member<Event>("nested", &Event::nested),
+            fb::member<Event>("vertex", &Event::vertex), fb::member<Event>("hits", &Event::hits),
+            fb::member<Event>("names", &Event::names)};
 }
 
 static Event event(std::uint64_t i) {
@@ -173,6 +173,132 @@ static void memory_with_offsets_and_late_fields() {
     THROWS(fb::Error, "finished", writer.finish());
 }
 
+struct Kept {
+    virtual ~Kept() = default;
+    double kept = 8;
+};
+struct First {
+    std::int32_t a = 1;
+};
+struct Second {
+    std::int32_t b = 2;
+};
+struct Derived : First, Second, Kept {
+    std::int32_t c = 3;
+};
+
+static void members_of_bases_are_read_where_they_are() {
+    const std::string path = folder + "/derived.root";
+    fb::NTupleWriter writer(path, "E",
+                            {fb::member<Derived>("a", &Derived::a), fb::member<Derived>("b", &Derived::b),
+                             fb::member<Derived>("kept", &Derived::kept), fb::member<Derived>("c", &Derived::c)});
+    const Derived one;
+    writer.fill(&one);
+    CHECK(writer.finish() == 1);
+    const fb::NTuple written = fb::NTuple::open(path);
+    const auto batch = written.batches().next();
+    CHECK(batch->values<std::int32_t>("a")[0] == 1);
+    CHECK(batch->values<std::int32_t>("b")[0] == 2);
+    CHECK(batch->values<std::int32_t>("c")[0] == 3);
+    CHECK(static_cast<int>(batch->values<double>("kept")[0]) == 8);
+}
+
+static void entries_that_are_not_committed_are_not_forgotten() {
+    struct Row {
+        std::int32_t x, late;
+    };
+    const std::vector<fb::Member> members{fb::member<Row>("x", &Row::x)};
+    const std::string path = folder + "/uncommitted.root";
+    Row row{5, 6};
+    {
+        fb::NTupleWriter writer(path, "E", members);
+        {
+            fb::FillContext gone = writer.context();
+            gone.fill(&row);
+        }
+        THROWS(fb::Error, "entries of 1 context were not committed", writer.finish());
+    }
+    {
+        fb::NTupleWriter writer(path, "E", members);
+        {
+            fb::FillContext context = writer.context();
+            context.fill(&row);
+            context.stage();
+        }
+        THROWS(fb::Error, "1 entries of fills were not committed", writer.finish());
+        THROWS(fb::Error, "1 entries of fills were not committed", writer.add_fields({fb::member<Row>("late", &Row::late)}));
+    }
+    fb::NTupleWriter writer(path, "E", members);
+    fb::FillContext context = writer.context(), later = writer.context();
+    context.fill(&row);
+    THROWS(fb::Error, "entries of 1 context were not committed", writer.add_fields({fb::member<Row>("late", &Row::late)}));
+    CHECK(writer.commit(context.stage()) == 0);
+    writer.add_fields({fb::member<Row>("late", &Row::late)});
+    context.fill(&row);
+    later.fill(&row);
+    CHECK(writer.commit(later.stage()) == 1);
+    CHECK(writer.commit(context.stage()) == 2);
+    CHECK(writer.finish() == 3);
+    THROWS(fb::Error, "finished", context.fill(&row));
+    const auto batch = fb::NTuple::open(path).batches().next();
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(batch->values<std::int32_t>("x")[i] == 5);
+        CHECK(batch->values<std::int32_t>("late")[i] == (i == 0 ? 0 : 6));
+    }
+}
+
+static void entries_that_the_library_refuses_are_not_forgotten() {
+    const std::string text = "\xff", path = folder + "/refused.root";
+    fb::NTupleWriter writer(path, "E", {fb::Member("text", "std::string", 0)});
+    fb::FillContext context = writer.context();
+    context.fill(&text);
+    THROWS(fb::Error, "UTF", context.stage());
+    THROWS(fb::Error, "entries of 1 context", writer.finish());
+    fb::NTupleWriter other(path, "E", {fb::Member("text", "std::string", 0)});
+    other.fill(&text);
+    THROWS(fb::Error, "UTF", other.finish());
+    THROWS(fb::Error, "entries were lost", other.finish());
+}
+
+static void nothing_is_filled_into_a_finished_ntuple() {
+    const std::int32_t x = 1;
+    fb::NTupleWriter writer(folder + "/finished.root", "E", {fb::Member("x", "int", 0)});
+    writer.fill(&x);
+    CHECK(writer.finish() == 1);
+    THROWS(fb::Error, "the ntuple is finished", writer.fill(&x));
+    THROWS(fb::Error, "the ntuple is finished", writer.context());
+    THROWS(fb::Error, "the ntuple is finished", writer.add_fields({fb::Member("y", "int", 0)}));
+    CHECK(writer.num_entries() == 1);
+}
+
+static void types_have_all_their_names() {
+    const std::pair<const char *, const char *> names[] = {
+        {"short", "std::int16_t"},       {"long", "std::int64_t"},
+        {"unsigned long", "std::uint64_t"}, {"unsigned char", "std::uint8_t"},
+        {"long long", "std::int64_t"},   {"unsigned", "std::uint32_t"},
+        {"signed char", "std::int8_t"},  {"uint16_t", "std::uint16_t"},
+        {"vector<float>", "std::vector<float>"}, {"std::vector< vector<unsigned short> >", "std::vector<std::vector<std::uint16_t>>"},
+        {"double[3]", "std::array<double,3>"}};
+    const std::string path = folder + "/names.root";
+    std::vector<fb::Member> members;
+    for (const auto &[given, wanted] : names) {
+        members.emplace_back("f" + std::to_string(members.size()), given, 0);
+    }
+    fb::NTupleWriter(path, "E", members).finish();
+    const fb::NTuple written = fb::NTuple::open(path);
+    std::size_t i = 0;
+    for (const fb::Field &field : written.fields()) {
+        if (field.parent == FB_NO_FIELD) {
+            CHECK(field.type_name == names[i++].second);
+        }
+    }
+    CHECK(i == members.size());
+    for (const char *wrong : {"std::array<float,0>", "std::array<float,x>", "std::array<float,>", "std::array<float,2x>",
+                              "std::array<float,-1>", "std::array<float>", "std::vector<>", "vector<", "long double", ""}) {
+        THROWS(fb::Error, "cannot be written from memory", fb::Member("x", wrong, 0));
+    }
+}
+
 static void wrong_fields_are_errors_and_leave_no_file() {
     const std::string path = folder + "/none.root";
     THROWS(fb::Error, "std::list<int>", fb::Member("x", "std::list<int>", 0));
@@ -190,5 +316,8 @@ int main(int argc, char **argv) {
     folder = argc > 1 ? argv[1] : ".";
 #define TEST(name) {#name, name}
     return run({TEST(structs_are_read_back), TEST(clusters_of_threads_have_the_order_of_their_commits),
-                TEST(memory_with_offsets_and_late_fields), TEST(wrong_fields_are_errors_and_leave_no_file)});
+                TEST(memory_with_offsets_and_late_fields), TEST(members_of_bases_are_read_where_they_are),
+                TEST(entries_that_are_not_committed_are_not_forgotten),
+                TEST(entries_that_the_library_refuses_are_not_forgotten),
+                TEST(nothing_is_filled_into_a_finished_ntuple), TEST(types_have_all_their_names), TEST(wrong_fields_are_errors_and_leave_no_file)});
 }

@@ -58,7 +58,17 @@ impl Shared {
         Ok(work(writer, file)?)
     }
 
+    fn all_committed(&self) -> Result<(), Failure> {
+        match self.uncommitted.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            n => Err(usage(format!(
+                "{n} entries of fills were not committed: stage and commit all fills before"
+            ))),
+        }
+    }
+
     fn add_fields(&self, fields: &[FieldModel]) -> Result<bool, Failure> {
+        self.all_committed()?;
         self.with(|writer, file| {
             writer.add_fields(file, fields)?;
             self.generation.fetch_add(1, Ordering::Release);
@@ -244,7 +254,7 @@ pub unsafe extern "C" fn fb_writer_extend(
 }
 
 /// Adds fields of C++ types. In existing entries they are zero, empty or missing. Entries in fills must have been
-/// committed.
+/// committed; a fill has the new fields from its next entry on.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_writer_add_fields(
     writer: *const fb_writer,
@@ -435,12 +445,7 @@ pub unsafe extern "C" fn fb_writer_finish(
     let make = || -> Result<_, Failure> {
         // SAFETY: the caller passes a writer, and a pointer to a number or NULL.
         let (writer, n) = unsafe { (given(writer)?, n_entries.as_mut()) };
-        let lost = writer.shared.uncommitted.load(Ordering::Relaxed);
-        if lost > 0 {
-            return Err(usage(format!(
-                "{lost} entries of fills were not committed: stage and commit all fills before"
-            )));
-        }
+        writer.shared.all_committed()?;
         let writing = writer.shared.lock().take();
         let (writer, mut file) = writing.ok_or_else(|| EventsError::Usage {
             what: "the ntuple is finished".into(),
