@@ -54,6 +54,40 @@ each_header_by_itself() {
     (cd "$work/prefix/include" && find . -name '*.h*' ! -name rdf.hxx) |
         xargs -P "${JOBS:-2}" -I{} sh -c "echo '#include <{}>' | c++ -std=c++17 $warnings -Werror $flags -fsyntax-only -x c++ -"
     echo 'each header compiles by itself'
+    local root
+    root=$("${PYTHON:-.venv/bin/python}" -c \
+        'import importlib.util as u, pathlib as p; print(p.Path(u.find_spec("ROOT").origin).parent / "include")' 2>/dev/null ||
+        root-config --incdir 2>/dev/null || true)
+    if [ ! -d "$root" ]; then
+        [ "${FEMTOBARN_REQUIRE_ALL:-}" != 1 ] || { echo 'ROOT is not installed (FEMTOBARN_REQUIRE_ALL=1)' && exit 1; }
+        echo 'rdf.hxx: skipped, ROOT is not installed'
+        return
+    fi
+    # shellcheck disable=SC2086 # several words
+    echo '#include <femtobarn/rdf.hxx>' | c++ -std=c++17 $warnings -Werror $flags -isystem "$root" -fsyntax-only -x c++ -
+    echo 'rdf.hxx compiles by itself'
+}
+
+# refused MESSAGE CODE: a program that would write wrong values must not compile, and the compiler must say why
+refused() {
+    local flags output
+    flags=$(pkg-config --cflags femtobarn)
+    # shellcheck disable=SC2086 # several words
+    if output=$(c++ -std=c++17 $flags -fsyntax-only -x c++ - 2>&1 <<<"#include <femtobarn.hpp>
+struct Base { float pt; }; struct Event : Base { long double mass; int run; std::array<int, 0> none; };
+$2"); then
+        echo "this compiles: $2" && exit 1
+    fi
+    grep -qF "$1" <<<"$output" || { echo "$2 is refused for another reason: $output" && exit 1; }
+}
+
+wrong_members_are_refused() {
+    refused 'name the struct that is filled' 'fb::Member pt = fb::member("pt", &Event::pt);'
+    refused 'name the struct that is filled' 'fb::Member run = fb::member("run", &Event::run);'
+    refused 'use double' 'fb::Member mass = fb::member<Event>("mass", &Event::mass);'
+    refused 'use double' 'auto mass = [](const fb::Batch &batch) { return batch.values<long double>("mass"); };'
+    refused 'at least one item' 'fb::Member none = fb::member<Event>("none", &Event::none);'
+    echo 'wrong members do not compile'
 }
 
 # Frameworks load it with libraries that link the same crates: it must export only the C ABI, and have a SONAME.
@@ -79,6 +113,18 @@ END
     cc -shared -fPIC "$work/other.c" -o "$work/libother.so"
     echo '--- beside a library with the same symbols'
     LD_PRELOAD=$work/libother.so "$work/bin/01_store_and_load" "$(folder)"
+}
+
+# Examples that write ntuples, with what they read back.
+ntuple_examples() {
+    local memcheck=(valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite
+        --errors-for-leak-kinds=definite) output
+    output=$("${memcheck[@]}" "$work/bin/02_write_and_read" "$work/written_in_c.root")
+    [ "$output" = 'run 1 begins with entry 0, run 2 with entry 1000 of 2000
+2000 events, sums of pt: 249583.5 and 249583.5' ] || { echo "02_write_and_read printed: $output" && exit 1; }
+    output=$("$work/bin/04_write" "$work/written_in_cpp.root")
+    [ "$output" = '2000 events, sum of pt in run 2: 519147.0' ] || { echo "04_write printed: $output" && exit 1; }
+    echo 'examples in C and C++ write ntuples and read them back'
 }
 
 # Each program gets its own store.
@@ -187,6 +233,7 @@ checked() {
 
 scripts/install_cpp.sh "$work/prefix"
 each_header_by_itself
+wrong_members_are_refused
 compile_all
 exports_and_soname
 beside_another
@@ -194,6 +241,7 @@ run type_names
 run ntuple testdata
 run ntuple_writer "$(mktemp -d "$work/written-XXXXXX")"
 run 03_columns testdata/dimuon.root:Events
+ntuple_examples
 checked
 for name in store references hepnos_containers hepnos_products hepnos_processor; do
     run "$name" memory:
