@@ -19,6 +19,7 @@
 #include <ROOT/RFieldUtils.hxx>
 #include <TClass.h>
 #include <TDataMember.h>
+#include <TString.h>
 #include <TVirtualCollectionProxy.h>
 
 #include <algorithm>
@@ -292,6 +293,24 @@ private:
     Column m_from;
 };
 
+/// ROOT's class of strings.
+class TStringValue final : public Value {
+public:
+    TStringValue() : Value(sizeof(TString), alignof(TString)) {}
+
+    void make(void *where, std::size_t i, Arena &) override {
+        const std::string_view text = m_from.text(i);
+        new (where) TString(text.data(), static_cast<Ssiz_t>(text.size()));
+    }
+    void destroy(void *made) const override { static_cast<TString *>(made)->~TString(); }
+    bool needs_destroy() const override { return true; }
+
+private:
+    void use(const Column &column) override { m_from = column; }
+
+    Column m_from;
+};
+
 /// The items of lists, fixed-size arrays, or optional values, which have one item or none.
 class Items {
 public:
@@ -461,6 +480,8 @@ class ArrayValue final : public WithItems {
 public:
     ArrayValue(const ROOT::RFieldBase &field, std::unique_ptr<Value> item, std::size_t n)
         : WithItems(field, std::move(item)), m_n(n) {}
+    ArrayValue(std::size_t size, std::size_t align, std::unique_ptr<Value> item, std::size_t n)
+        : WithItems(size, align, std::move(item)), m_n(n) {}
 
     void make(void *where, std::size_t i, Arena &arena) override {
         make_all(static_cast<char *>(where), m_items.first(i), m_n, arena);
@@ -639,7 +660,7 @@ private:
         return value;
     }
 
-    /// A class that RNTuple does not store, or a vector of it.
+    /// A class that RNTuple does not store, or a vector or array of it.
     std::unique_ptr<Value> of_class(const std::string &type, const Column &from,
                                     const std::vector<std::string> &names) const {
         for (const std::string_view vector : {"ROOT::VecOps::RVec<", "std::vector<"}) {
@@ -657,6 +678,19 @@ private:
             // one that adopts memory uses nothing of what its type adds to these
             return std::make_unique<RVecValue>(sizeof(ROOT::RVec<char>), alignof(ROOT::RVec<char>), std::move(item));
         }
+        if (type.back() == ']') {
+            const std::size_t open = type.find('['), close = type.find(']');
+            const std::size_t n = std::stoul(type.substr(open + 1, close - open - 1));
+            if (from.is_optional() || from.kind() != Kind::array || from.array_size() != n) {
+                cannot_be(m_column, type, "it has no arrays of this size");
+            }
+            auto item = make(type.substr(0, open) + type.substr(close + 1), from.item(), names);
+            const std::size_t size = n * item->size(), align = item->align();
+            return std::make_unique<ArrayValue>(size, align, std::move(item), n);
+        }
+        if (type == "TString" && from.kind() == Kind::text && !from.is_optional()) {
+            return std::make_unique<TStringValue>();
+        }
         TClass *of_object = TClass::GetClass(type.c_str(), true, true);
         if (!of_object || !of_object->HasInterpreterInfo() || !of_object->HasDefaultConstructor()) {
             cannot_be(m_column, type, "ROOT has no fields of this type");
@@ -673,6 +707,9 @@ private:
             }
             const TDataMember &member = *owner->GetDataMember(name.c_str());
             std::string own = member.GetTrueTypeName();
+            if (own == "Float16_t" || std::string_view(member.GetTypeName()) == "Float16_t") {
+                own = "float"; // which it is in memory
+            }
             for (int level = 0; level < member.GetArrayDim(); ++level) {
                 own += '[' + std::to_string(member.GetMaxIndex(level)) + ']';
             }
@@ -1053,7 +1090,10 @@ private:
                 is_flat = true; // as RDataFrame has arrays of a TTree
                 continue;
             }
-            type = is_array || as_rvec ? rvec_of(type) : std::string(fields[*level].type_name);
+            const bool is_inner = is_of_class && !is_array && std::next(level) != levels.rend();
+            type = is_inner && as_rvec     ? "std::vector<" + type + ">" // RVecs of RVecs need a field
+                   : is_array || as_rvec ? rvec_of(type)
+                                         : std::string(fields[*level].type_name);
             count = level == levels.rbegin() ? count : rvec_of(count);
         }
         // a collection that is not read as RVec is read as a whole
