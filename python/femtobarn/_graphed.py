@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
-from femtobarn._files.open import Files, open_pairs, resolve
+from femtobarn._files import filesets
+from femtobarn._files.ntuple import NTuple
+from femtobarn._files.open import Files, open_pairs
 from femtobarn._shared.optional import optional
 from femtobarn.errors import UsageError
-
-if TYPE_CHECKING:
-    from femtobarn._files.ntuple import NTuple
 
 __all__ = ["Source", "source"]
 
@@ -36,6 +35,7 @@ class Source:
     fields: tuple[str, ...]
     form: Any = field(repr=False)
     steps: tuple[tuple[tuple[int, int], ...], ...] | None = None
+    known: Mapping[tuple[str, str], filesets.Source] = field(default_factory=dict, repr=False)
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
 
     def array(self, session: Any = None, *, name: str = "events", behavior: Mapping[Any, Any] | None = None) -> Any:
@@ -114,9 +114,17 @@ class Source:
             return open_pairs([(url, partition.tree or None)], progress=False, storage_options=self.storage_options)
 
         ntuple = resources.open_once(partition.uri, opened)
+        self._check((partition.uri, partition.tree), ntuple)
         where = partition.resolve(ntuple.num_entries)
         wanted = self.fields if columns is None else self._top(columns)
         return ntuple.arrays(wanted, entry_start=where.entry_start, entry_stop=where.entry_stop)
+
+    def _check(self, file: tuple[str, str], ntuple: NTuple) -> None:
+        """Raise if a file is not the one that the fileset describes."""
+        source = self.known.get(file)
+        if source is not None:
+            filesets.check_same(source.path, ntuple, source.num_entries, source.uuid)
+            filesets.ranges_of(source, ntuple.num_entries)
 
     def _top(self, columns: Sequence[str]) -> list[str]:
         """Return the fields of the events that have some columns: a member of a record is read with its record."""
@@ -126,8 +134,18 @@ class Source:
 
     def __call__(self) -> Any:
         """Return all events, which graphed asks for where it does not read by partitions."""
-        ntuple = open_pairs(list(self.files), storage_options=self.storage_options)
-        return ntuple.arrays(self.fields)
+        if not self.known and self.steps is None:
+            ntuple = open_pairs(list(self.files), storage_options=self.storage_options)
+            return ntuple.arrays(self.fields)
+        import awkward as ak
+
+        parts = []
+        for at, file in enumerate(self.files):
+            ntuple = open_pairs([file], progress=False, storage_options=self.storage_options)
+            self._check(file, ntuple)
+            ranges = ((0, ntuple.num_entries),) if self.steps is None else self.steps[at]
+            parts += [ntuple.arrays(self.fields, entry_start=start, entry_stop=stop) for start, stop in ranges]
+        return ak.concatenate(parts) if parts else self.form.length_zero_array()
 
 
 def source(
@@ -143,8 +161,9 @@ def source(
     Parameters
     ----------
     files : str, path, dict or list
-        The location, as for `femtobarn.open`. A dict can have the steps of a preprocessed fileset, as
-        ``{url: {"object_path": "Events", "steps": [[0, 1000], [1000, 2000]]}}``.
+        The location, as for `femtobarn.open`. A dict can have what a preprocessed fileset knows of a file, as
+        ``{url: {"object_path": "Events", "steps": [[0, 1000], [1000, 2000]], "num_entries": 2000, "uuid": "…"}}``.
+        Only the entries of the steps are read.
     fields : str or iterable of str, optional
         Names or patterns of the fields; by default all, except for untyped collections whose members are fields
         themselves.
@@ -159,7 +178,10 @@ def source(
     Raises
     ------
     UsageError
-        If only some files have steps.
+        If only some files have steps, or a description of a file is invalid.
+    FileError
+        If a file is not the one that a preprocessed fileset describes: here for the first file, and when a partition
+        is read for others.
     FemtobarnError
         As `femtobarn.open`.
 
@@ -169,22 +191,31 @@ def source(
     >>> source(f"{dimuon}:Events", "nMuon").fields
     ('nMuon',)
     """
-    steps: list[Any] = []
-    if isinstance(files, Mapping):
-        described = [file if isinstance(file, Mapping) else {} for file in files.values()]
-        steps = [file.get("steps") for file in described]
-        names = zip(files, files.values(), strict=True)
-        files = {url: file.get("object_path") if isinstance(file, Mapping) else file for url, file in names}
-    if any(steps) and not all(steps):
+    sources = filesets.sources_of(files, storage_options)
+    if any(source.dataset is not None for source in sources):
+        raise UsageError("a source has the files of one dataset: give fileset['name of the dataset']['files']")
+    has_steps = [source.steps is not None for source in sources]
+    if any(has_steps) and not all(has_steps):
         raise UsageError("some files have steps and others do not: give steps for all files, or for none")
-    pairs = resolve(files, storage_options)
+    pairs = [_pair(source) for source in sources]
     first = open_pairs(pairs[:1], storage_options=storage_options)
     paths = first._paths(fields, None, None, None, None, "zip")
     form = first.form(paths)
     named = tuple((url, name or first.object_path) for url, name in pairs)
-    made = Source(named, tuple(form.fields), form, storage_options=storage_options)
-    if not any(steps):
-        return made
-    if len(pairs) != len(steps):
-        raise UsageError("patterns cannot have steps: give the URL of each file")
-    return replace(made, steps=tuple(tuple((start, stop) for start, stop in each) for each in steps))
+    steps = tuple(source.steps or () for source in sources) if all(has_steps) else None
+    described = zip(named, sources, strict=True)
+    known = {file: source for file, source in described if (source.steps, source.num_entries, source.uuid) != _UNKNOWN}
+    made = Source(named, tuple(form.fields), form, steps, known, storage_options)
+    if named[0] in known:
+        made._check(named[0], first)
+    return made
+
+
+_UNKNOWN = (None, None, None)
+
+
+def _pair(source: filesets.Source) -> tuple[str, str | None]:
+    """Return the location of a file and the name of its ntuple."""
+    if isinstance(source.of, NTuple):
+        raise UsageError("workers open the files of a source: give paths or URLs, not open ntuples")
+    return source.of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 
 import awkward as ak
 import pytest
@@ -84,6 +85,50 @@ def test_steps_of_a_preprocessed_fileset_are_the_partitions(dimuon):
         made.partitions(2)
     with pytest.raises(fb.UsageError, match="some files have steps and others do not"):
         source({**files, "other.root": "Events"})
+
+
+def read_all(made):
+    return run(made.array().nMuon, reduce=lambda out: [len(out[0])])
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        ({"uuid": "00000000-0000-0000-0000-000000000001"}, "but the fileset has 00000000-0000-0000-0000-000000000001"),
+        ({"num_entries": 11_999}, "has 12,000 entries, but the fileset has 11,999 entries"),
+        ({"steps": [[0, 5000], [5000, 99_999]]}, "has 12,000 entries, but the fileset has steps up to entry 99,999"),
+    ],
+)
+def test_files_that_are_not_those_of_the_fileset_are_refused(dimuon, tmp_path, known, message):
+    described = {"object_path": "Events", "steps": [[0, 5000]], **known}
+    with pytest.raises(fb.FileError, match=message):
+        source({dimuon: described})
+    with pytest.raises((fb.FileError, fb.ProcessError), match=message):
+        fb.process({"a": {"files": {dimuon: described}}}, len, preload=["nMuon"], by="batch", progress=False)
+    # of other files than the first, only the partitions are read
+    copied = shutil.copy(dimuon, tmp_path / "first.root")
+    made = source({str(copied): {"object_path": "Events", "steps": [[0, 5000]]}, dimuon: described})
+    with pytest.raises(fb.FileError, match=message):
+        read_all(made)
+    with pytest.raises(fb.FileError, match=message):
+        made()
+
+
+def test_only_entries_of_the_steps_are_read(dimuon):
+    assert read_all(source({dimuon: {"object_path": "Events", "steps": []}})) == []
+    assert len(source({dimuon: {"object_path": "Events", "steps": []}}, ["nMuon"])()) == 0
+    assert len(source({dimuon: {"object_path": "Events", "steps": [[0, 7], [9, 12]]}}, ["nMuon"])()) == 10
+    with pytest.raises(fb.UsageError, match="without the 'steps'"):
+        fb.open({dimuon: {"object_path": "Events", "steps": []}})
+
+
+def test_a_preprocessed_fileset_is_read_as_it_is(dimuon):
+    fileset, _ = pytest.importorskip("femtobarn.coffea").preprocess(
+        {"a": {"files": {dimuon: "Events"}}}, step_size=5000
+    )
+    assert sum(read_all(source(fileset["a"]["files"]))) == 12_000
+    with pytest.raises(fb.UsageError, match="the files of one dataset"):
+        source(fileset)
 
 
 def test_a_source_is_small_and_follows_the_protocol(dimuon):

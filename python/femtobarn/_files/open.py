@@ -406,7 +406,7 @@ def _pairs(files: object, settings: dict[str, str] | None) -> Iterator[tuple[str
         yield from ((match, None) for match in _core.expand_files(_text(files), settings))
     elif isinstance(files, Mapping):
         for key, value in files.items():
-            if isinstance(value, Mapping) and value.get("steps"):
+            if isinstance(value, Mapping) and value.get("steps") is not None:
                 raise UsageError(
                     f"fb.open reads whole files, without the 'steps' of {key!r}: use fb.iterate or fb.process"
                 )
