@@ -468,29 +468,35 @@ def test_a_pool_replaces_processes_that_die(fileset: dict[str, Any], tmp_path: P
         assert process(fileset, muons, reduce=operator.add, **options).value == 9557 + 23007
 
 
-def fails_at_5000(path: Path, batch: fb.EntryBatch) -> list[Any]:
-    if batch.dataset == "ttbar" and batch.entry_start >= 5000 and not path.exists():
+def fails_at_5000(directory: Path, batch: fb.EntryBatch) -> list[Any]:
+    with (directory / "calls").open("a") as calls:
+        calls.write(f"{batch.dataset} {batch.entry_start}\n")
+    if batch.dataset == "ttbar" and batch.entry_start >= 5000 and not (directory / "now").exists():
         raise ValueError("not yet")
     return origin(batch)
 
 
 def test_a_checkpoint_of_a_fileset_continues_where_it_ended(fileset: dict[str, Any], tmp_path: Path) -> None:
-    work = functools.partial(fails_at_5000, tmp_path / "now")
     options: dict[str, Any] = {
         "checkpoint": tmp_path / "check",
         "workers": 1,
         "reduce": operator.add,
         "by_dataset": True,
     }
+    work = functools.partial(fails_at_5000, tmp_path)
     with pytest.raises(fb.ProcessError, match="not yet"):
         process(fileset, work, **options)
+    before = (tmp_path / "calls").read_text().splitlines()
+    failed = next(at for at, call in enumerate(before) if call.startswith("ttbar") and int(call.split()[1]) >= 5000)
+    done = set(before[: failed - 1])  # the last batch before may have come with the error
+    assert {"zmumu 0", "zmumu 5000"} <= done
+    (tmp_path / "calls").unlink()
     (tmp_path / "now").touch()
-    seen: list[Any] = []
     value = process(fileset, work, **options).value
     assert [(one[3], one[4]) for one in value["zmumu"]] == [(0, 3000), (5000, 7000)]
     assert sum(one[5] for one in value["ttbar"]) == N
     assert [one[3] for one in value["ttbar"]][1:] == [one[4] for one in value["ttbar"]][:-1]
-    assert not seen
+    assert not done & set((tmp_path / "calls").read_text().splitlines())
 
 
 RANKS = """
