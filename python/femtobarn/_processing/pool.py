@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Self
 
-from femtobarn._processing.pools import ProcessPool, dask_client
+from femtobarn._processing.dask import dask_client
+from femtobarn._processing.pools import ProcessPool
 from femtobarn._store.arguments import at_least
 from femtobarn.errors import UsageError
 

@@ -16,6 +16,7 @@ import threading
 import time
 import uuid
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,6 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from femtobarn._processing.accumulate import Accumulator, Given, GivenStates, Unfinished
+from femtobarn._processing.dask import DaskExecutor
+from femtobarn._processing.work import TRIES
 from femtobarn._processing.workers import (
     alone,
     end_states,
@@ -36,13 +39,12 @@ from femtobarn._processing.workers import (
     with_kept_state,
     work_of,
 )
-from femtobarn._shared.optional import optional
 from femtobarn.errors import UsageError, WorkerDiedError
 
 if TYPE_CHECKING:
     from femtobarn._processing.work import Outcome, Piece, Task, Work
 
-__all__ = ["FuturesPool", "ProcessPool", "ThreadPool", "Workers", "dask_client"]
+__all__ = ["FuturesPool", "ProcessPool", "ThreadPool", "Workers"]
 
 
 _LARGE = 100_000  # bytes of a work that the workers of Dask copy from each other
@@ -316,22 +318,13 @@ def _run_future(key: str, packed: bytes, piece: Piece, sent: float, keeps_state:
     return pack_outcome(alone(work, task, piece, load, worker, sent, writes=True))
 
 
-def dask_client() -> Any:
-    """Return the client of Dask of this process."""
-    try:
-        return optional("distributed", "dask").get_client()
-    except ValueError as error:
-        raise UsageError(
-            "executor='dask' needs a client in this process: create one with distributed.Client(…)"
-        ) from error
-
-
 class FuturesPool:
     """An executor of concurrent.futures, or what looks like one.
 
     Its threads get functions and events as they are. Other processes keep the work by a key: the first pieces come with
-    it, and those of a process that lacks it are sent again with it. `by_name` tells whether these have the script of
-    this one. Workers of a `client` of Dask keep states until they are asked, and copy large works from each other.
+    it, and those of a process that lacks it are sent again with it. Workers of Dask keep states until they are asked,
+    and copy large works from each other. If one dies, Dask suspects all tasks that it had: each is then done alone, so
+    that only the piece to blame is given up.
     """
 
     def __init__(
@@ -340,30 +333,31 @@ class FuturesPool:
         task: Task,
         executor: Any,
         n_workers: int,
-        *,
-        by_name: bool = True,
-        client: Any = None,
     ) -> None:
         self.n_workers = n_workers
         self.shares_memory = isinstance(executor, concurrent.futures.ThreadPoolExecutor)
         self._work, self._task = work, task
+        client: Any = executor.client if isinstance(executor, DaskExecutor) else None
+        by_name = client is None  # workers of Dask do not have the script of this process
         self._packed = b"" if self.shares_memory else pickled_work(work, task, by_name=by_name)
         self._key = uuid.uuid4().hex
         self._n_with_work = n_workers  # pieces that are still to be sent with the work
-        self._client = client
+        self._client: Any = client
         self._scattered: Any = None
         self._keeps_state = client is not None and task.state is not None and task.keeps_state
         self._held: dict[int, Piece] = {}  # whose results are in states of workers
         self._executor = executor
         self._ended = threading.Event()
         self._out: dict[Any, Piece] = {}
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()  # futures, also those that others have cancelled
+        self._suspects: Counter[int] = Counter()  # pieces to repeat, and how often their worker has died
 
     def _run_here(self, piece: Piece, sent: float) -> Outcome:
         load, name = partial(events_of, self._work, piece), threading.current_thread().name
         return alone(self._work, self._task, piece, load, name, sent, self._ended.is_set)
 
     def has_room(self) -> bool:
-        return len(self._out) < 3 * self.n_workers
+        return len(self._out) < (1 if self._suspects else 3 * self.n_workers)
 
     def send(self, piece: Piece) -> None:
         self._send(piece, self._n_with_work > 0)
@@ -380,6 +374,7 @@ class FuturesPool:
         except concurrent.futures.BrokenExecutor as error:
             raise _broken(error) from error
         self._out[future] = piece
+        future.add_done_callback(self._done.put)
 
     def _carried(self) -> Any:
         """Return the work as an argument of a task."""
@@ -394,8 +389,7 @@ class FuturesPool:
             return self._collected()
         outcomes: list[Outcome | Piece | Unfinished | GivenStates] = []
         while not outcomes:
-            done, _ = concurrent.futures.wait(list(self._out), return_when=concurrent.futures.FIRST_COMPLETED)
-            for future in done:
+            for future in self._completed():
                 piece = self._out.pop(future)
                 try:
                     given = future.result()
@@ -405,11 +399,15 @@ class FuturesPool:
                     if type(error).__name__ not in ("KilledWorker", "CancelledError", "FutureCancelledError"):
                         raise
                     self._scattered = None  # it may have died with the worker
+                    self._suspects[piece.number] += 1
+                    if self._suspects[piece.number] == TRIES:  # it is not done again
+                        del self._suspects[piece.number]
                     outcomes.append(piece)
                     continue
                 if given == b"":
                     self._send(piece, True)
                     continue
+                self._suspects.pop(piece.number, None)
                 outcome: Outcome = unpack_outcome(given) if isinstance(given, bytes) else given
                 if self._keeps_state:
                     if outcome.is_held:
@@ -420,6 +418,19 @@ class FuturesPool:
                     outcomes += again
                 outcomes.append(outcome)
         return outcomes
+
+    def _completed(self) -> list[Any]:
+        """Wait for a future that has completed; returns all that have."""
+        completed: list[Any] = []
+        while not completed:
+            try:
+                completed.append(self._done.get(timeout=1.0))
+            except queue.Empty:
+                if isinstance(self._executor, DaskExecutor):
+                    self._executor.check()
+        while not self._done.empty():
+            completed.append(self._done.get())
+        return completed
 
     def _collected(self) -> list[Outcome | Piece | Unfinished | GivenStates]:
         """Take the states of all workers; pieces of states that have died with their worker are unfinished."""

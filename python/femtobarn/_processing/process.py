@@ -20,12 +20,14 @@ from femtobarn._files.queries import Conditions, conditions
 from femtobarn._files.reading import NOT_VIRTUAL
 from femtobarn._processing.accumulate import GivenStates, HeldPieces, Unfinished
 from femtobarn._processing.checkpoint import Checkpoint, State, function_identity, noted_identity
+from femtobarn._processing.dask import dask_executor
 from femtobarn._processing.entries import FilesetWork, NTupleWork
 from femtobarn._processing.mpi import MpiPool, serve_mpi
 from femtobarn._processing.pool import Pool
-from femtobarn._processing.pools import FuturesPool, ProcessPool, ThreadPool, Workers, dask_client
+from femtobarn._processing.pools import FuturesPool, ProcessPool, ThreadPool, Workers
 from femtobarn._processing.statistics import ProcessStatistics
 from femtobarn._processing.work import (
+    TRIES,
     Failure,
     Lazy,
     Outcome,
@@ -60,7 +62,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ProcessError", "ProcessResult", "process"]
 
-_TRIES = 3
 _FETCHED = 16_384  # events that are fetched together, unless batches of columns choose their size
 _PATIENCE = 0.5  # timeout in seconds for counting all events, for the progress bar
 _AHEAD = 1024  # pieces that may be finished before the slowest one: allows it to take a thousand times as long
@@ -247,7 +248,7 @@ def process(
     kept = None
     if isinstance(executor, Pool):
         executor, workers, kept = executor._for_call(workers)
-    executor = dask_client() if executor == "dask" else executor
+    executor = dask_executor(executor)
     comm = _communicator(executor)
     failed: BaseException | None = None
     try:
@@ -259,7 +260,7 @@ def process(
         work = _work(source, preload, filter_name, given, lazy, _library(library, by, source), opening)
         _check_datasets(work, by_dataset)
         _check_state(state, by, reduce, on_error)
-        tries = _TRIES if on_error == "retry" else 1
+        tries = TRIES if on_error == "retry" else 1
         task = Task(function, by == "event", reduce, on_error == "skip", tries, state, checkpoint is None)
         if comm is None or comm.rank == 0:
             if output_batch_size is None:
@@ -351,8 +352,6 @@ def _n_workers(executor: Any, workers: int | None) -> int:
     """Return the number of workers."""
     if executor == "mpi":
         return max(int(_communicator(executor).size) - 1, 1)
-    if workers is None and hasattr(executor, "get_executor"):  # a client of Dask
-        return max(int(sum(executor.nthreads().values())), 1)
     return workers or int(getattr(executor, "_max_workers", len(os.sched_getaffinity(0))))
 
 
@@ -495,9 +494,6 @@ def _pool(work: Work, task: Task, executor: Any, workers: int | None, kept: Proc
         return ProcessPool(n, packed) if kept is None else kept.begun(packed)
     if executor == "mpi":
         return MpiPool(work, task, _communicator(executor))
-    if hasattr(executor, "get_executor"):  # a client of Dask
-        futures = executor.get_executor(pure=False, retries=_TRIES - 1)
-        return FuturesPool(work, task, futures, n, by_name=False, client=executor)
     if hasattr(executor, "submit"):
         return FuturesPool(work, task, executor, n)
     raise UsageError(
@@ -655,7 +651,7 @@ def _answered(
 def _given_up(work: Work, task: Task, piece: Piece, answer: Any, n_tries: int, on_error: str) -> Outcome | None:
     """Raise the error of a piece, or return its replacement; None to try again."""
     if isinstance(answer, Piece):
-        if n_tries < _TRIES:
+        if n_tries < TRIES:
             return None
         died = WorkerDiedError(f"{work.name}: {n_tries} processes died while they processed {work.where(piece, None)}")
         if on_error != "skip":
@@ -664,10 +660,10 @@ def _given_up(work: Work, task: Task, piece: Piece, answer: Any, n_tries: int, o
     if isinstance(answer.raised, KeyboardInterrupt):
         raise answer.raised
     is_retried = on_error == "retry" and isinstance(answer.raised, Exception) and not is_of_a_store(answer.raised)
-    if is_retried and (answer.what == "loading" or task.state is not None) and n_tries < _TRIES:
+    if is_retried and (answer.what == "loading" or task.state is not None) and n_tries < TRIES:
         return None
     if is_retried and answer.failures:
-        n_tries = _TRIES  # where it was called
+        n_tries = TRIES  # where it was called
     where = answer.failures[-1].where if answer.failures and answer.what == "the function" else work.where(piece, None)
     tried = f", tried {n_tries} times" if n_tries > 1 else ""
     told = f"{answer.what} failed for {where}{tried}: {answer.raised!r}{answer.advice}"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH",
     "PER_WORKER",
+    "TRIES",
     "Failure",
     "Lazy",
     "Outcome",
@@ -45,6 +46,7 @@ __all__ = [
 ]
 
 BATCH = 64
+TRIES = 3  # of a piece that fails or whose worker dies
 PER_WORKER = 8  # minimum number of batches per worker
 _COLUMNS = 1024  # events per batch, if the function takes batches: their cost per call is that of columns
 _KEY = 40
