@@ -119,7 +119,7 @@ def test_futures_that_others_cancel_are_not_waited_for(dimuon: str) -> None:
         stop = threading.Timer(0.5, functools.partial(executor.shutdown, wait=False, cancel_futures=True))
         stop.start()
         with pytest.raises(RuntimeError, match="after shutdown"):
-            process(dimuon, briefly, executor)
+            process(dimuon, briefly, executor, output_batch_size=4000)  # all three are sent
 
 
 def briefly(batch: Any) -> int:
