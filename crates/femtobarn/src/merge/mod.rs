@@ -328,7 +328,7 @@ impl<'o> Job<'o> {
         });
         let first = ntuple.n_entries();
         let choose = choose.as_mut().map(|choose| choose as Choose<'_>);
-        let takes = |name: &str| self.fields.takes(name);
+        let takes = |name: &str| self.fields.takes(path, name);
         let added = ntuple.add(&mut self.file, &reader, &takes, choose, &tick)?;
         self.progress.bytes = bytes.into_inner();
         if self.options.level == Level::L0 {
@@ -369,7 +369,7 @@ impl<'o> Job<'o> {
         if let Some(skipped) = descriptor
             .skipped
             .iter()
-            .find(|skipped| self.fields.takes(&skipped.name))
+            .find(|skipped| self.fields.takes(path, &skipped.name))
         {
             let reason = format!(
                 "{}; select the other fields to leave it out",
@@ -378,7 +378,7 @@ impl<'o> Job<'o> {
             return Err(first.unsupported(&skipped.name, &reason));
         }
         let mut top_level = descriptor.top_level.clone();
-        top_level.retain(|&id| self.fields.takes(descriptor.field_name(id)));
+        top_level.retain(|&id| self.fields.takes(path, descriptor.field_name(id)));
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.file.directory(folder)?;
         let write = WriteOptions {
