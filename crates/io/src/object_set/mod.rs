@@ -1,0 +1,277 @@
+//! Numbered objects below a base, and an anchor that makes them visible: the form in which ROOT stores an ntuple in an
+//! object store. What the objects contain is not known here, except where the anchor places them.
+//!
+//! Objects are created once and never changed, so that a set is replaced by new objects and another anchor.
+
+mod place;
+mod send;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::UpdateVersion;
+
+use crate::meter::TrafficCounters;
+use crate::runtime::wait_for;
+use crate::sink::random_name;
+use crate::{
+    ByteSink, FoundObject, IoError, LocalSink, ObjectFolder, Settings, SourceMeta, Traffic,
+};
+use place::Place;
+use send::{Conditions, Put};
+
+pub use send::Uploads;
+pub use source::ObjectSetSource;
+pub(crate) use source::state_of;
+
+/// The address of the anchor in the source of a set: behind all objects.
+const ANCHOR: u64 = (u32::MAX as u64) << 32;
+
+/// The largest number of an object.
+pub const LARGEST_OBJECT: u64 = u32::MAX as u64 - 2;
+
+/// Anchors have some hundred bytes, and one more for each base of a merged ntuple.
+const LARGEST_ANCHOR: u64 = 16 << 20;
+
+/// The address of a byte of an object in the source of a set: objects are 4 GiB apart, behind 4 GiB that are not used.
+/// None if the number is too large.
+#[must_use]
+pub fn object_address(id: u64, offset: u32) -> Option<u64> {
+    (id <= LARGEST_OBJECT).then(|| (id + 1) << 32 | u64::from(offset))
+}
+
+/// The object and the offset in it of an address; none for the anchor and before the objects.
+#[must_use]
+pub fn located(address: u64) -> Option<(u64, u64)> {
+    let id = (address >> 32).checked_sub(1)?;
+    (id <= LARGEST_OBJECT).then_some((id, address & u64::from(u32::MAX)))
+}
+
+/// The range of the anchor in the source of a set of this size.
+#[must_use]
+pub fn anchor_range(size: u64) -> std::ops::Range<u64> {
+    ANCHOR..size
+}
+
+/// The objects of a set, to be created and deleted.
+#[derive(Debug)]
+pub struct ObjectSet {
+    place: Place,
+    folder: ObjectFolder,
+    /// Distinguishes objects of this writer from others.
+    maker: String,
+    traffic: Arc<TrafficCounters>,
+}
+
+impl ObjectSet {
+    /// Opens a base: `ntpl+s3://bucket/prefix`, also with a server as in `ntpl+s3+https://host/bucket/prefix`,
+    /// `ntpl+gs://`, `ntpl+az://`, or a directory, `ntpl+file:///path`. No server is contacted yet.
+    ///
+    /// # Errors
+    /// If the URL or a setting is invalid.
+    pub fn open(url: &str, settings: &Settings) -> Result<Self, IoError> {
+        Self::at(Place::parse(url, settings)?, settings)
+    }
+
+    fn at(place: Place, settings: &Settings) -> Result<Self, IoError> {
+        let maker = random_name().map_err(|source| IoError::Create {
+            url: place.url().to_owned(),
+            source,
+        })?;
+        let folder = match &place {
+            Place::Folder { path, .. } => ObjectFolder::open(&path.to_string_lossy(), settings)?,
+            Place::Bucket(_) => ObjectFolder::open(place.url(), settings)?,
+        };
+        Ok(Self {
+            folder,
+            place,
+            maker,
+            traffic: Arc::default(),
+        })
+    }
+
+    /// The URL of the base.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        self.place.url()
+    }
+
+    /// The URL of an object, for messages.
+    #[must_use]
+    pub fn url_of(&self, id: u64) -> String {
+        format!("{}/{id}", self.url())
+    }
+
+    /// The requests that were sent for objects and anchors.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.traffic.now()
+    }
+
+    /// The anchor and its state; none if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn anchor(&self) -> Result<Option<(SourceMeta, Bytes)>, IoError> {
+        match source::anchor_of(&self.place, &self.traffic) {
+            Ok(found) => Ok(Some(found)),
+            Err(IoError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A base that another set names (itself, if that is empty), as seen from this one; none if it is in another store.
+    #[must_use]
+    pub fn sees(&self, url: &str, base: &str, settings: &Settings) -> Option<String> {
+        let other = Place::parse(url, settings).ok()?.relative(base).ok()?;
+        other.seen_from(&self.place)
+    }
+
+    /// A set at a base relative to this one.
+    ///
+    /// # Errors
+    /// If its name is invalid.
+    pub fn below(&self, base: &str, settings: &Settings) -> Result<Self, IoError> {
+        Self::at(self.place.relative(base)?, settings)
+    }
+
+    /// Creates an object, if there is none of its number; returns whether it was created.
+    ///
+    /// # Errors
+    /// If it cannot be created, or it is not known whether it was.
+    pub fn create(&self, id: u64, bytes: Bytes) -> Result<bool, IoError> {
+        let name = id.to_string();
+        wait_for(self.url(), self.put(&name, bytes, Conditions::New))?
+    }
+
+    /// Creates the anchor, or replaces the one that had a state. Of several writers, one succeeds.
+    ///
+    /// # Errors
+    /// If it cannot be written; as an existing or changed file, if another writer was faster.
+    pub fn publish(&self, anchor: Bytes, replaced: Option<&SourceMeta>) -> Result<(), IoError> {
+        let url = || self.url().to_owned();
+        let Some(replaced) = replaced else {
+            let created = wait_for(self.url(), self.put("", anchor, Conditions::New))?;
+            return match created? {
+                true => Ok(()),
+                false => Err(IoError::Exists { url: url() }),
+            };
+        };
+        let is_written = match &self.place {
+            Place::Folder { path, .. } => self.replace_file(path, &anchor, replaced)?,
+            Place::Bucket(_) => {
+                let known = Conditions::Replaced(UpdateVersion {
+                    e_tag: replaced.etag.clone(),
+                    version: None,
+                });
+                wait_for(self.url(), self.put("", anchor, known))??
+            }
+        };
+        match is_written {
+            true => Ok(()),
+            false => Err(IoError::Replaced { url: url() }),
+        }
+    }
+
+    /// Replaces the anchor's file if it has a state; returns whether it had.
+    fn replace_file(
+        &self,
+        folder: &Path,
+        anchor: &[u8],
+        replaced: &SourceMeta,
+    ) -> Result<bool, IoError> {
+        let path = Place::file(folder, "");
+        let failed = |source| IoError::from_open(self.url(), source);
+        let known = File::open(&path).map_err(failed)?;
+        // writers take turns by the file that they replace
+        known.lock().map_err(failed)?;
+        let (own, there) = (known.metadata(), fs::metadata(&path));
+        let id = |found: io::Result<fs::Metadata>| {
+            use std::os::unix::fs::MetadataExt;
+            found
+                .map(|found| (found.dev(), found.ino()))
+                .map_err(failed)
+        };
+        if id(own)? != id(there)? || source::file_state(&known).map_err(failed)? != *replaced {
+            return Ok(false);
+        }
+        let sink = LocalSink::create(&path)?;
+        sink.write_at(0, anchor)?;
+        sink.commit()?;
+        Ok(true)
+    }
+
+    async fn put(&self, name: &str, bytes: Bytes, conditions: Conditions) -> Result<bool, IoError> {
+        match &self.place {
+            Place::Folder { path, .. } => create_file(&Place::file(path, name), &bytes),
+            Place::Bucket(bucket) => {
+                let (store, address) = (bucket.store()?, bucket.object(name)?);
+                let put = Put {
+                    store: &store,
+                    address: &address,
+                    maker: &self.maker,
+                    traffic: &self.traffic,
+                };
+                put.send(bytes, conditions).await
+            }
+        }
+    }
+
+    /// Deletes objects. A missing one counts as deleted.
+    ///
+    /// # Errors
+    /// If an object may still exist.
+    pub fn delete(&self, names: &[String]) -> Result<(), IoError> {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        self.folder.delete(&names)
+    }
+
+    /// Deletes the anchor.
+    ///
+    /// # Errors
+    /// If it may still exist.
+    pub fn delete_anchor(&self) -> Result<(), IoError> {
+        self.folder.delete(&[match self.place {
+            Place::Folder { .. } => "anchor",
+            Place::Bucket(_) => "",
+        }])
+    }
+
+    /// All objects below the base, without its anchor, and with all that is below other bases within this one.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn list(&self) -> Result<Vec<FoundObject>, IoError> {
+        let mut found = self.folder.list()?;
+        found.retain(|object| !object.name.is_empty());
+        if matches!(self.place, Place::Folder { .. }) {
+            found.retain(|object| object.name != "anchor");
+        }
+        Ok(found)
+    }
+}
+
+/// Creates a file if its name is free; returns whether it was created.
+fn create_file(path: &Path, bytes: &[u8]) -> Result<bool, IoError> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(|source| IoError::Create {
+            url: path.display().to_string(),
+            source,
+        })?;
+    }
+    let created = LocalSink::create_new(path).and_then(|sink| {
+        sink.write_at(0, bytes)?;
+        sink.commit()
+    });
+    match created {
+        Ok(()) => Ok(true),
+        Err(IoError::Exists { .. } | IoError::Busy { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
