@@ -21,6 +21,7 @@ mod merge;
 mod model;
 mod ntuple;
 mod numbers;
+mod object_sink;
 mod options;
 mod order;
 mod parallel;
@@ -44,7 +45,8 @@ pub use model::{
 };
 pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;
-pub use options::WriteOptions;
+pub use object_sink::{ObjectSink, ObjectsLeft, ObjectsWritten, sweep_objects};
+pub use options::{ObjectSize, WriteOptions};
 pub(crate) use order::ordered;
 pub use parallel::{FillContext, ParallelWriter, Staged, StagingFill};
 pub use sink::{Existing, PageSink, SinkPlace};
