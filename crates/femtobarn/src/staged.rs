@@ -5,16 +5,22 @@ use std::error::Error;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use femtobarn_io::{
-    ByteSource, IoError, LocalSource, OnBytes, Settings, TempSibling, create_remote, is_remote,
-    public, send,
+    ByteSource, IoError, LocalSource, OnBytes, Settings, TempSibling, create_remote, is_object_set,
+    is_remote, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::write::{MergeOptions, NTupleMerger, ObjectSink, Rebuild, WriteOptions};
 use serde_json::{Value, json};
 
+use crate::convert::Attributes;
 use crate::copy::compare;
+use crate::inputs::Opened;
+use crate::open::RNTUPLE_CLASS;
+use crate::writable::only_an_ntuple;
 
 /// The delivery of an output to its server.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +70,11 @@ impl StagedOutput {
             let (sibling, server) = (TempSibling::create(output, replaces)?, None);
             return Ok(Self { sibling, server });
         }
-        drop(create_remote(&url, replaces, settings)?);
+        match is_object_set(&url) {
+            // whether it may be written
+            true => drop(ObjectSink::create(&url, replaces, settings)?),
+            false => drop(create_remote(&url, replaces, settings)?),
+        }
         let shown = shown(output);
         let name = shown.file_name().unwrap_or_default().to_string_lossy();
         let sibling = TempSibling::spool(&settings.spool_folder()?, &name)?;
@@ -108,14 +118,15 @@ impl StagedOutput {
     }
 
     /// Gives the output its final name. For a server, it is sent first, and compared with the server's copy: by size
-    /// and, if the server provides one, a checksum; otherwise with `verify` byte by byte. `tick` receives the number of
-    /// sent bytes.
+    /// and, if the server provides one, a checksum; otherwise with `verify` byte by byte. If it consists of objects, the
+    /// pages are sent as objects of the size in `write`. `tick` receives the number of sent bytes.
     ///
     /// # Errors
     /// If this fails, if the name exists and must not be replaced, or if the server's copy differs.
     pub fn appear(
         &mut self,
         verify: bool,
+        write: &WriteOptions,
         tick: OnBytes<'_>,
     ) -> Result<Option<Delivery>, RNTupleError> {
         let Some(server) = &self.server else {
@@ -124,6 +135,16 @@ impl StagedOutput {
         };
         let start = Instant::now();
         let source: Arc<dyn ByteSource> = LocalSource::open(self.path())?;
+        if is_object_set(&server.url) {
+            let mut sink = ObjectSink::create(&server.url, server.replaces, &server.settings)?;
+            copy_ntuple(source.clone(), &mut sink, write, tick)?;
+            sink.finish()?;
+            return Ok(Some(Delivery {
+                n_bytes: source.meta().size,
+                seconds: start.elapsed().as_secs_f64(),
+                compared: "size".to_owned(),
+            }));
+        }
         let sink = create_remote(&server.url, server.replaces, &server.settings)?;
         let sent = send(&source, &*sink, tick)?;
         let compared = match sent.checksum {
@@ -141,6 +162,46 @@ impl StagedOutput {
             compared,
         }))
     }
+}
+
+/// Copies the only ntuple of a file to objects, page by page as they are.
+fn copy_ntuple(
+    source: Arc<dyn ByteSource>,
+    sink: &mut ObjectSink,
+    write: &WriteOptions,
+    tick: OnBytes<'_>,
+) -> Result<(), RNTupleError> {
+    let opened = Opened::of(source)?;
+    let objects = opened.objects(None)?;
+    let [(path, key)] = objects.as_slice() else {
+        return Err(only_an_ntuple(sink.url()));
+    };
+    if key.class_name != RNTUPLE_CLASS || path.contains('/') {
+        return Err(only_an_ntuple(sink.url()));
+    }
+    let reader = opened.reader(path, key)?;
+    let descriptor = reader.descriptor();
+    let options = MergeOptions {
+        rebuild: Rebuild::Never,
+        write: WriteOptions {
+            description: descriptor.description.clone(),
+            ..write.clone()
+        },
+        ..MergeOptions::default()
+    };
+    let top_level = descriptor.top_level.clone();
+    let mut copy = NTupleMerger::new(sink, (0, path), &reader, &top_level, options)?;
+    let sent = AtomicU64::new(0);
+    let tick = |n| tick(sent.fetch_add(n, Ordering::Relaxed) + n);
+    copy.add(sink, &reader, &|_| true, None, &tick)?;
+    for link in &descriptor.attribute_sets {
+        let set = Attributes::read(&reader, link);
+        let set = set.map_err(|what| RNTupleError::Usage { what })?;
+        let what = (set.name.as_str(), set.fields.as_slice());
+        copy.write_attribute_set(sink, what, &set.ranges, &set.values)?;
+    }
+    copy.finish(sink)?;
+    Ok(())
 }
 
 fn check_same(server: &Server, differs_at: Option<u64>) -> Result<(), RNTupleError> {

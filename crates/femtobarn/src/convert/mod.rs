@@ -168,7 +168,7 @@ pub(super) fn convert_or_failed(
             ..now
         })
     };
-    done.delivery = staged.appear(options.verify, &tick)?;
+    done.delivery = staged.appear(options.verify, &options.write, &tick)?;
     done.seconds = start.elapsed().as_secs_f64();
     Ok(done)
 }

@@ -127,7 +127,7 @@ pub fn join(
     }
     let n_bytes = report.bytes_out;
     let tick = |done| progress(begun.sending(done, n_bytes));
-    report.delivery = staged.appear(options.verify, &tick)?;
+    report.delivery = staged.appear(options.verify, &options.write, &tick)?;
     report.gather_left_behind();
     report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();

@@ -24,13 +24,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use femtobarn_io::{Settings, SourceInfo, is_remote};
+use femtobarn_io::{Settings, SourceInfo, is_object_set, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
-    Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
+    Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, ObjectSink, Rebuild, WriteOptions,
 };
-use femtobarn_rootfile::{FileWriter, Key};
+use femtobarn_rootfile::Key;
 
 pub use crate::inputs::{Entries, JoinOptions, OtherObjects, Unmatched};
 pub use join::join;
@@ -49,7 +49,7 @@ use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::staged::{StagedOutput, shown};
-use crate::writable::{create_beside, local};
+use crate::writable::{Output, create_beside, local};
 use histograms::{Sums, is_summed};
 
 /// How far a merge is.
@@ -83,7 +83,8 @@ impl Progress {
 
     /// Adds the size of an input that is of a server.
     fn add_remote(&mut self, source: SourceInfo<'_>) {
-        if is_remote(source.url) {
+        // the size of objects is that of their numbers
+        if is_remote(source.url) && !is_object_set(source.url) {
             self.n_bytes += source.meta.size;
         }
     }
@@ -123,6 +124,14 @@ pub fn merge(
         let mut job = append::begin(output, options, trees)?;
         job.add_all(inputs, progress)?;
         job.finish()?
+    } else if is_object_set(&output.to_string_lossy()) && !options.verify {
+        // pages are not copied to a file before, and inputs in the same store need not be copied at all
+        let sink = ObjectSink::create(&output.to_string_lossy(), options.overwrite, &settings)?;
+        let mut job = Job::new(Output::Objects(Box::new(sink)), options, trees);
+        job.add_all(inputs, progress)?;
+        let mut report = job.finish()?;
+        report.bytes_out = report.objects.map_or(0, |written| written.bytes);
+        report
     } else {
         // what others make in the meantime is not replaced; if two merges append to a missing file, one of them creates
         // it
@@ -147,7 +156,7 @@ fn make(
     progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let file = create_beside(staged.sibling(), options.write.compression)?;
-    let mut job = Job::new(file, options, trees);
+    let mut job = Job::new(Output::File(Box::new(file)), options, trees);
     let added = job.add_all(inputs, progress);
     let all = job.progress;
     let trees = std::mem::take(&mut job.trees);
@@ -173,13 +182,13 @@ fn make(
     let n_bytes = staged.n_bytes();
     let tick = |done| progress(all.sending(done, n_bytes));
     report.bytes_out = n_bytes;
-    report.delivery = staged.appear(options.verify, &tick)?;
+    report.delivery = staged.appear(options.verify, &options.write, &tick)?;
     Ok(report)
 }
 
 /// A merge that is under way.
 struct Job<'o> {
-    file: FileWriter,
+    file: Output,
     options: &'o MergeOptions,
     /// What trees were converted to.
     trees: Trees,
@@ -213,7 +222,7 @@ struct Job<'o> {
 }
 
 impl<'o> Job<'o> {
-    fn new(file: FileWriter, options: &'o MergeOptions, trees: Trees) -> Self {
+    fn new(file: Output, options: &'o MergeOptions, trees: Trees) -> Self {
         Self {
             file,
             options,
@@ -441,9 +450,13 @@ impl<'o> Job<'o> {
         }
         self.report.histograms = self.histograms.len();
         let settings = self.options.write.compression;
-        self.histograms.finish(&mut self.file, settings)?;
-        self.report.shared_bytes = self.report.shared_in(self.file.sink());
-        self.file.finish()?;
+        if self.report.histograms > 0 {
+            self.histograms.finish(self.file.root_file()?, settings)?;
+        }
+        if let Output::File(file) = &self.file {
+            self.report.shared_bytes = self.report.shared_in(file.sink());
+        }
+        self.report.objects = self.file.finish()?;
         Ok(self.report)
     }
 }

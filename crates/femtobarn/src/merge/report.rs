@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use femtobarn_io::{ByteSink, public};
-use femtobarn_rntuple::write::{Levels, Merged, hull};
+use femtobarn_rntuple::write::{Levels, Merged, ObjectsWritten, hull};
 use serde_json::{Value, json};
 
 use crate::left_behind::{AllLeftBehind, LeftBehind};
@@ -41,6 +41,8 @@ pub struct MergeReport {
     pub proof: Option<ProofReport>,
     /// How it got to its server, if it is on one.
     pub delivery: Option<Delivery>,
+    /// What was written, if it was written as objects directly.
+    pub objects: Option<ObjectsWritten>,
 }
 
 /// An ntuple of the output.
@@ -143,6 +145,11 @@ impl MergeReport {
             "left_behind": self.left_behind.to_json(),
             "proof": self.proof.as_ref().map(ProofReport::to_json),
             "delivery": self.delivery.as_ref().map(Delivery::to_json),
+            "objects": self.objects.map(|written| json!({
+                "objects": written.objects,
+                "requests": written.requests,
+                "bytes": written.bytes,
+            })),
         })
     }
 }
