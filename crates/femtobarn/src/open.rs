@@ -28,6 +28,9 @@ pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 pub(crate) const HEAD: u64 = 64 << 10;
 pub(crate) const TAIL: u64 = 256 << 10;
 
+/// At least as many bytes are there for a file's first read.
+const FIRST: usize = 4 << 10;
+
 /// Maximum number of suggested names for a missing one.
 const MOST_HINTS: usize = 5;
 
@@ -220,7 +223,7 @@ fn objects_as_file(source: Arc<dyn ByteSource>) -> Result<HeldSource, RNTupleErr
     file.finish()?;
     // the first read of a file may be larger
     let mut file = sink.to_vec();
-    file.resize(file.len().max(HEAD as usize), 0);
+    file.resize(file.len().max(FIRST), 0);
     let held = vec![(0..file.len() as u64, file.into())];
     Ok(HeldSource::new(metadata, held))
 }

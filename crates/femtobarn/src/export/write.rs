@@ -287,7 +287,7 @@ impl<'a> Exporting<'a> {
             ..self.options.write.clone()
         };
         let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
-        let directory = file.directory(folder).map_err(RNTupleError::from)?;
+        let directory = file.directory(folder)?;
         Ok(NTupleWriter::new(file, directory, own, &fields, options)?)
     }
 

@@ -70,7 +70,10 @@ fn what_is_created_is_read_by_number_and_only_with_an_anchor() {
         assert!(uploads.claim(0, Bytes::from_static(b"header")).unwrap());
         for id in 1..100u64 {
             uploads
-                .send(id, vec![id as u8; 1000 * id as usize].into())
+                .send(id, {
+                let n = u8::try_from(id).unwrap();
+                vec![n; 1000 * usize::from(n)].into()
+            })
                 .unwrap();
         }
         uploads.wait().unwrap();

@@ -45,7 +45,10 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<StoredRange, SpecError> {
             let (id, offset) = match kind {
                 OBJECT => (id, 0),
                 // the low half is the offset
-                _ => (id >> 32, (id & u64::from(u32::MAX)) as u32),
+                _ => {
+                    let offset = u32::try_from(id & u64::from(u32::MAX));
+                    (id >> 32, offset.unwrap_or_default())
+                }
             };
             let address = PageAddress::Object { id, offset };
             Ok(StoredRange { address, size })

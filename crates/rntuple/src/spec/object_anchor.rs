@@ -10,7 +10,7 @@ use super::cursor::SpecError;
 use super::locator::EnvelopeLink;
 
 /// The version of the anchor, and the names that ROOT gives to objects and to attribute sets.
-const VERSION: u64 = 0;
+const VERSION: u32 = 0;
 const URL_TEMPLATE: &str = "${baseurl}/${objid}";
 const CLONE_TEMPLATE: &str = "${baseurl}/_clone/${name}";
 
@@ -66,7 +66,7 @@ impl ObjectAnchor {
     pub fn parse(bytes: &[u8]) -> Result<Self, SpecError> {
         let parsed: Result<BTreeMap<String, Value>, _> = serde_json::from_slice(bytes);
         let mut members = parsed.map_err(|error| unexpected("anchor", "a JSON object", error))?;
-        let version = number(&members, "anchorVersion", u32::MAX.into())?;
+        let version = number::<u32>(&members, "anchorVersion")?;
         if version != VERSION {
             return Err(SpecError::Unsupported {
                 what: "anchor version",
@@ -74,10 +74,10 @@ impl ObjectAnchor {
                 found: format!("{version}, which needs a newer femtobarn or ROOT"),
             });
         }
-        let short = |name| number(&members, name, u16::MAX.into()).map(|n| n as u16);
+        let short = |name| number::<u16>(&members, name);
         let link = |id, offset, size, length| -> Result<EnvelopeLink, SpecError> {
-            let long = |name| number(&members, name, u64::MAX);
-            let offset = number(&members, offset, u32::MAX.into())? as u32;
+            let long = |name| number::<u64>(&members, name);
+            let offset = number(&members, offset)?;
             let address = PageAddress::Object {
                 id: long(id)?,
                 offset,
@@ -113,7 +113,7 @@ impl ObjectAnchor {
             is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
             blocks: numbers(members.get(BLOCKS)),
         };
-        let expected = number(&members, CHECKSUM, u64::MAX)?;
+        let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
         let found_sum = femtobarn_codec::xxh3(compact(&members).as_bytes());
         if found_sum != expected {
@@ -218,10 +218,17 @@ fn wrong(name: &str, expected: &str, found: Option<&Value>) -> SpecError {
     unexpected("anchor", &format!("{expected} as {name}"), found)
 }
 
-fn number(members: &BTreeMap<String, Value>, name: &str, most: u64) -> Result<u64, SpecError> {
+fn number<T: TryFrom<u64>>(
+    members: &BTreeMap<String, Value>,
+    name: &str,
+) -> Result<T, SpecError> {
     let found = members.get(name);
-    let value = found.and_then(Value::as_u64).filter(|&value| value <= most);
-    value.ok_or_else(|| wrong(name, &format!("a number up to {most}"), found))
+    let value = found.and_then(Value::as_u64);
+    let value = value.and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| {
+        let expected = format!("a number of {} bits", 8 * size_of::<T>());
+        wrong(name, &expected, found)
+    })
 }
 
 fn numbers(found: Option<&Value>) -> Vec<u64> {
