@@ -71,9 +71,9 @@ fn what_is_created_is_read_by_number_and_only_with_an_anchor() {
         for id in 1..100u64 {
             uploads
                 .send(id, {
-                let n = u8::try_from(id).unwrap();
-                vec![n; 1000 * usize::from(n)].into()
-            })
+                    let n = u8::try_from(id).unwrap();
+                    vec![n; 1000 * usize::from(n)].into()
+                })
                 .unwrap();
         }
         uploads.wait().unwrap();

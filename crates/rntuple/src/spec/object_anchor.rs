@@ -218,10 +218,7 @@ fn wrong(name: &str, expected: &str, found: Option<&Value>) -> SpecError {
     unexpected("anchor", &format!("{expected} as {name}"), found)
 }
 
-fn number<T: TryFrom<u64>>(
-    members: &BTreeMap<String, Value>,
-    name: &str,
-) -> Result<T, SpecError> {
+fn number<T: TryFrom<u64>>(members: &BTreeMap<String, Value>, name: &str) -> Result<T, SpecError> {
     let found = members.get(name);
     let value = found.and_then(Value::as_u64);
     let value = value.and_then(|value| T::try_from(value).ok());
