@@ -41,13 +41,11 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<StoredRange, SpecError> {
                 12 => payload.u32("object locator size")?.into(),
                 _ => payload.u64("object locator size")?,
             };
-            let id = payload.u64("object locator number")?;
             let (id, offset) = match kind {
-                OBJECT => (id, 0),
-                // the low half is the offset
+                OBJECT => (payload.u64("object locator number")?, 0),
                 _ => {
-                    let offset = u32::try_from(id & u64::from(u32::MAX));
-                    (id >> 32, offset.unwrap_or_default())
+                    let id = payload.u32("object locator number")?;
+                    (id.into(), payload.u32("object locator offset")?)
                 }
             };
             let address = PageAddress::Object { id, offset };
@@ -137,9 +135,8 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_an_object_has_its_number_above_its_offset() {
-        let place = (0x0001_0203_u64 << 32 | 0x0405_0607).to_le_bytes();
-        assert_eq!(place, [7, 6, 5, 4, 3, 2, 1, 0]);
+    fn a_range_of_an_object_has_a_number_and_an_offset_of_32_bits() {
+        let place = [3, 2, 1, 0, 7, 6, 5, 4];
         for (head, size) in [
             ([0xf0u8, 0xff, 0xff, 0xfc], &9u32.to_le_bytes()[..]),
             ([0xec, 0xff, 0xff, 0xfc], &(9u64 << 32).to_le_bytes()),

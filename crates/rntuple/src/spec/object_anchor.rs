@@ -18,6 +18,7 @@ const CLONE_TEMPLATE: &str = "${baseurl}/_clone/${name}";
 const BASES: &str = "femtobarnBases";
 const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
+const SETS: &str = "femtobarnSets";
 
 const CHECKSUM: &str = "checksum";
 
@@ -36,6 +37,8 @@ pub struct ObjectAnchor {
     pub is_packed: bool,
     /// The first numbers of the blocks of objects, if they are not one block.
     pub blocks: Vec<u64>,
+    /// The names of attribute sets.
+    pub sets: Vec<String>,
 }
 
 /// Objects of another set.
@@ -59,6 +62,7 @@ impl ObjectAnchor {
             bases: Vec::new(),
             is_packed: false,
             blocks: Vec::new(),
+            sets: Vec::new(),
         }
     }
 
@@ -112,6 +116,7 @@ impl ObjectAnchor {
             bases: bases(members.get(BASES))?,
             is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
             blocks: numbers(members.get(BLOCKS)),
+            sets: texts(members.get(SETS)),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
@@ -167,6 +172,9 @@ impl ObjectAnchor {
         }
         if !self.blocks.is_empty() {
             set(BLOCKS, self.blocks.clone().into());
+        }
+        if !self.sets.is_empty() {
+            set(SETS, self.sets.clone().into());
         }
         let checksum = femtobarn_codec::xxh3(compact(&members).as_bytes());
         members.insert(CHECKSUM.to_owned(), checksum.into());
@@ -231,6 +239,11 @@ fn number<T: TryFrom<u64>>(members: &BTreeMap<String, Value>, name: &str) -> Res
 fn numbers(found: Option<&Value>) -> Vec<u64> {
     let items = found.and_then(Value::as_array).into_iter().flatten();
     items.filter_map(Value::as_u64).collect()
+}
+
+fn texts(found: Option<&Value>) -> Vec<String> {
+    let items = found.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn bases(found: Option<&Value>) -> Result<Vec<OtherBase>, SpecError> {
