@@ -13,7 +13,9 @@ use femtobarn_io::{
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::PageStore;
 use femtobarn_rntuple::spec::{Anchor, PageAddress};
-use femtobarn_rntuple::write::{ObjectSink, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
+use femtobarn_rntuple::write::{
+    ObjectSink, ObjectsWritten, PageSink, Renumbered, SinkPlace, WriteOptions,
+};
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
 use crate::open::open_source;
@@ -175,7 +177,7 @@ impl PageSink for Output {
         }
     }
 
-    fn shares(&mut self, store: &dyn PageStore) -> Option<u64> {
+    fn shares(&mut self, store: &dyn PageStore) -> Option<Renumbered> {
         self.sink().shares(store)
     }
 

@@ -469,6 +469,8 @@ fn page_options(
     PageOptions {
         mode: options.mode,
         share: matches!(options.level, Level::Auto | Level::L0),
+        // a clone is independent of its input
+        refers: options.takes_append && matches!(options.level, Level::Auto | Level::L0),
         compression: options.compression,
         encodings: Encodings {
             split: options

@@ -110,6 +110,12 @@ impl ObjectSet {
         format!("{}/{id}", self.url())
     }
 
+    /// Who makes objects here. Each has it in its metadata, with its own name, so that a wrong one is noticed.
+    #[must_use]
+    pub fn maker(&self) -> &str {
+        &self.maker
+    }
+
     /// The requests that were sent for objects and anchors.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
@@ -211,7 +217,7 @@ impl ObjectSet {
                 let put = Put {
                     store: &store,
                     address: &address,
-                    maker: &self.maker,
+                    maker: &made_by(&self.maker, name),
                     traffic: &self.traffic,
                 };
                 put.send(bytes, conditions).await
@@ -297,6 +303,14 @@ impl ObjectSet {
             Place::Folder { path, .. } if path.is_dir() => sweep(path).map(drop),
             _ => Ok(()),
         }
+    }
+}
+
+/// What the metadata of an object say of its maker.
+fn made_by(maker: &str, name: &str) -> String {
+    match name {
+        "" => maker.to_owned(),
+        name => format!("{maker}-{name}"),
     }
 }
 

@@ -19,6 +19,7 @@ const BASES: &str = "femtobarnBases";
 const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
 const SETS: &str = "femtobarnSets";
+const MAKER: &str = "femtobarnMaker";
 
 const CHECKSUM: &str = "checksum";
 
@@ -39,6 +40,8 @@ pub struct ObjectAnchor {
     pub blocks: Vec<u64>,
     /// The names of attribute sets.
     pub sets: Vec<String>,
+    /// Who made the objects, as their metadata tell.
+    pub maker: Option<String>,
 }
 
 /// Objects of another set.
@@ -63,6 +66,7 @@ impl ObjectAnchor {
             is_packed: false,
             blocks: Vec::new(),
             sets: Vec::new(),
+            maker: None,
         }
     }
 
@@ -117,6 +121,10 @@ impl ObjectAnchor {
             is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
             blocks: numbers(members.get(BLOCKS)),
             sets: texts(members.get(SETS)),
+            maker: members
+                .get(MAKER)
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
@@ -172,6 +180,9 @@ impl ObjectAnchor {
         }
         if !self.blocks.is_empty() {
             set(BLOCKS, self.blocks.clone().into());
+        }
+        if let Some(maker) = &self.maker {
+            set(MAKER, maker.as_str().into());
         }
         if !self.sets.is_empty() {
             set(SETS, self.sets.clone().into());
