@@ -130,7 +130,7 @@ def test_credentials_that_expire_while_writing_end_it(way, store):
     write(url, start=3)
     assert is_whole(url, start=3)
     swept = sweep(url, "--age", "0")
-    assert len(swept["objects"]) >= 9
+    assert "0" in swept["objects"]
     assert swept["young"] == 0
     assert is_whole(url, start=3)
     assert min(numbers(store, "expired")) == 1 << 20
