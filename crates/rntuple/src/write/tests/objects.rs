@@ -69,9 +69,10 @@ fn files(folder: &Path) -> BTreeMap<String, u64> {
     let files = std::fs::read_dir(folder).unwrap().flatten();
     let file = |file: std::fs::DirEntry| {
         let name = file.file_name().into_string().unwrap();
-        (name, file.metadata().unwrap().len())
+        // an incomplete file may get its name meanwhile
+        Some((name, file.metadata().ok()?.len()))
     };
-    files.map(file).collect()
+    files.filter_map(file).collect()
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn nothing_is_visible_or_left_before_the_end() {
     let mut sink = ObjectSink::create(&url, false, &Settings::default()).unwrap();
     fill(&mut sink, &whole, ObjectSize::Page);
     assert_eq!(open(&url).unwrap_err().kind(), "file-not-found");
-    assert!(files(&folder.path().join("n")).len() > 100);
+    assert!(!files(&folder.path().join("n")).is_empty());
     drop(sink);
     assert!(!folder.path().join("n").exists());
     let sink = ObjectSink::create(&url, false, &Settings::default()).unwrap();
