@@ -15,7 +15,7 @@ use crate::inputs::Chosen;
 use crate::inputs::{Opened, wanted};
 use crate::objects::holds_entries;
 use crate::open::RNTUPLE_CLASS;
-use crate::writable::lock;
+use crate::writable::{Output, lock};
 
 /// The contents of the output before.
 pub(super) struct Existing {
@@ -38,7 +38,7 @@ pub(super) fn begin<'o>(
 ) -> Result<Job<'o>, RNTupleError> {
     let (sink, source) = lock(&output.to_string_lossy())?;
     let opened = Opened::of(source)?;
-    let writer = FileWriter::update(sink, &opened.file)?;
+    let writer = Output::File(Box::new(FileWriter::update(sink, &opened.file)?));
     let mut job = Job::new(writer, options, trees);
     job.report.bytes_before = Some(opened.source.meta().size);
     let mut keys: HashMap<String, Key> = HashMap::new();

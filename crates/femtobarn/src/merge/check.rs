@@ -130,7 +130,7 @@ impl Job<'_> {
                 self.summed.insert(path);
             } else if key.is_directory() {
                 self.paths.add(&input.url, &path, &key)?;
-                self.file.directory_titled(&path, &key.title)?;
+                self.file.root_file()?.directory_titled(&path, &key.title)?;
             } else {
                 self.add_other(&opened, &path, &key, &mut merged)?;
             }
