@@ -16,6 +16,7 @@ import contextlib
 import json
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -32,11 +33,15 @@ _TRIES = 5  # another program may take a free port
 
 
 def free_port() -> int:
-    """Return a port that is free at the moment."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """Return a port that is free at the moment.
+
+    The system does not give it to connections, or to whoever asks for any port, so that a server can be started again.
+    """
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 class ServerError(RuntimeError):

@@ -10,6 +10,7 @@
     reason = "it is for tests"
 )]
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -100,10 +101,15 @@ fn is_missing(program: &str, how: &str) -> bool {
     false
 }
 
-/// A port that is free at the moment.
+/// A port that is free at the moment. The system does not give it to connections, or to whoever asks for any port.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    loop {
+        let random = RandomState::new().hash_one(0);
+        let port = 10_000 + u16::try_from(random % 22_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Servers that end with the test.
