@@ -67,7 +67,8 @@ template <> struct Text<std::string> {
 };
 template <> struct Text<TClonesArray> {
    static void add(std::string &to, const TClonesArray &values) {
-      to += std::string(values.GetClass()->GetName()) + '[';
+      to += std::string(values.GetClass()->GetName()) + '[' + std::to_string(values.GetEntries()) + ':';
+      if (!values.GetClass()->IsLoaded()) return; // objects without functions: nothing can write them
       for (const TObject *value : values) { to += TBufferJSON::ConvertToJSON(value, values.GetClass()); to += ','; }
       to += ']';
    }
@@ -141,14 +142,17 @@ def normal(kind: str) -> str:
     return str(ROOT.Internal.GetRenormalizedTypeName(kind))
 
 
-def is_readable(files: list[str], name: str, column: str) -> bool:
-    """Whether ROOT itself can read a column: it lists columns of classes without a dictionary, too."""
-    frame = ROOT.RDataFrame(name, files)  # one that failed would fail for other columns as well
+def read_alone(files: list[str], name: str, column: str) -> list[str] | None:
+    """Return what ROOT reads of a column in a loop of its own; None if it cannot read it.
+
+    It lists columns of classes without a dictionary, too, and cannot read an object and its members in the same loop.
+    """
+    frame = ROOT.RDataFrame(name, files)
     try:
-        ROOT.fbtest.texts[str(frame.GetColumnType(column))](ROOT.RDF.AsRNode(frame), column).GetValue()
+        read = ROOT.fbtest.texts[str(frame.GetColumnType(column))](ROOT.RDF.AsRNode(frame), column)
+        return [str(text) for text in read.GetValue()]
     except Exception:
-        return False
-    return True
+        return None
 
 
 def compare(files: list[str], name: str, given: argparse.Namespace) -> dict[str, object]:
@@ -171,22 +175,26 @@ def compare(files: list[str], name: str, given: argparse.Namespace) -> dict[str,
         except Exception as error:
             errors[column] = f"{kind}: {error}"[:500]
             continue
-        if is_tree and not is_readable(files, name, column):
-            not_in_root.append(column)  # one that fails would fail all
-            continue
         try:
-            booked.append((column, text(ROOT.RDF.AsRNode(native), column), here))
+            there = read_alone(files, name, column) if is_tree else text(ROOT.RDF.AsRNode(native), column)
         except Exception:  # std::optional, whose name ROOT does not recognize
+            there = None
+        if there is None:
             not_in_root.append(column)
+        else:
+            booked.append((column, there, here))
     differ = {}
     for column, there, here in booked:
-        a, b = [str(x) for x in there.GetValue()], [str(x) for x in here.GetValue()]
+        a = there if is_tree else [str(x) for x in there.GetValue()]
+        b = [str(x) for x in here.GetValue()]
         if given.threads:  # the order of tasks is undefined
             a, b = sorted(a), sorted(b)
         if a != b:
             at = next((i for i, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b)))
             differ[column] = [at, len(a), len(b), *[x[at][:80] if at < len(x) else None for x in (a, b)]]
-    only_root = {column: is_readable(files, name, column) for column in sorted(set(theirs) - set(ours))}
+    only_root = {
+        column: read_alone(files, name, column) is not None for column in sorted({*theirs} - {*ours, *given.without})
+    }
     return {
         "only_root": {name: str(native.GetColumnType(name)) for name, readable in only_root.items() if readable},
         "unreadable_in_root": [name for name, readable in only_root.items() if not readable],
