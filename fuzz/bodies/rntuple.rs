@@ -6,7 +6,7 @@ use femtobarn_codec::xxh3;
 use femtobarn_io::MemorySource;
 
 use femtobarn_rntuple::encoding::{PageDecoder, Target};
-use femtobarn_rntuple::read::{FileStore, Reader};
+use femtobarn_rntuple::read::{Reader, SourceStore};
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rntuple::spec::{
     Anchor, ColumnFlags, ColumnRecord, ColumnType, Cursor, Footer, Header, PageList,
@@ -81,7 +81,7 @@ pub fn whole_file(data: &[u8]) {
             continue;
         };
         let options = femtobarn_rntuple::read::ReaderOptions::default();
-        let store = FileStore::new(source.clone(), &entry.path, anchor.max_key_size);
+        let store = SourceStore::new(source.clone(), &entry.path, anchor.max_key_size);
         let store = Arc::new(store);
         let Ok(reader) = Reader::open(store.clone(), &*store, &entry.path, anchor, options) else {
             continue;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow_array::{RecordBatch, StructArray};
 use arrow_schema::Schema;
+use femtobarn::Output;
 use femtobarn::events::EventsError;
-use femtobarn::rootfile::FileWriter;
 use femtobarn::write::{FieldModel, NTupleWriter, Staged, StagingFill, WriteOptions, all_or_none};
 use femtobarn::{Error, codec};
 
@@ -35,7 +35,7 @@ pub struct fb_staged {
 }
 
 struct Shared {
-    writing: Mutex<Option<(NTupleWriter, FileWriter)>>,
+    writing: Mutex<Option<(NTupleWriter, Output)>>,
     /// Changes when fields are added.
     generation: AtomicU64,
     /// Number of entries that are not committed yet.
@@ -43,13 +43,13 @@ struct Shared {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Option<(NTupleWriter, FileWriter)>> {
+    fn lock(&self) -> MutexGuard<'_, Option<(NTupleWriter, Output)>> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(
         &self,
-        work: impl FnOnce(&mut NTupleWriter, &mut FileWriter) -> Result<T, Error>,
+        work: impl FnOnce(&mut NTupleWriter, &mut Output) -> Result<T, Error>,
     ) -> Result<T, Failure> {
         let mut writing = self.lock();
         let (writer, file) = writing
@@ -123,8 +123,8 @@ fn begin(url: &str, path: &str, fields: &[FieldModel], json: &str) -> Result<fb_
         options.limit_memory(limit);
     }
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let mut file = femtobarn::create_file_with(url, options.compression, replaces, settings)?;
-    let directory = file.directory(folder).map_err(Error::from)?;
+    let mut file = femtobarn::create_output(url, options.compression, replaces, settings)?;
+    let directory = file.directory(folder)?;
     let writer = NTupleWriter::new(&mut file, directory, name, fields, options)?;
     Ok(fb_writer {
         shared: Arc::new(Shared {
@@ -311,7 +311,7 @@ pub unsafe extern "C" fn fb_writer_commit_cluster(
     let make = || -> Result<_, Failure> {
         // SAFETY: the caller passes a writer.
         let writer = unsafe { given(writer) }?;
-        let commit = |writer: &mut NTupleWriter, file: &mut FileWriter| writer.commit_cluster(file);
+        let commit = |writer: &mut NTupleWriter, file: &mut Output| writer.commit_cluster(file);
         writer.shared.with(commit).map(|()| true)
     };
     // SAFETY: the caller passes an error pointer or NULL.
@@ -451,7 +451,7 @@ pub unsafe extern "C" fn fb_writer_finish(
             what: "the ntuple is finished".into(),
         })?;
         let written = writer.finish(&mut file)?;
-        file.finish().map_err(Error::from)?;
+        file.finish()?;
         if let Some(n) = n {
             *n = written;
         }

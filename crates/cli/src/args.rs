@@ -680,6 +680,9 @@ pub struct ConvertArgs {
     /// Compressed size of a cluster, e.g. 128MiB
     #[arg(long, value_name = "SIZE", default_value = "128MiB")]
     pub cluster_size: String,
+    /// Size of objects, for an output ntpl+s3://…: page, cluster or bytes [default: 16MB]
+    #[arg(long, value_name = "SIZE")]
+    pub object_size: Option<String>,
     /// Combine arrays that share a counter into one collection, named after the common part of their names
     #[arg(long)]
     pub group: bool,
@@ -910,6 +913,9 @@ pub struct Sizes {
     /// Maximum uncompressed size of new pages [default: 1MiB]
     #[arg(long, value_name = "SIZE")]
     pub page_size: Option<String>,
+    /// Size of objects, for an output ntpl+s3://…: page, cluster or bytes [default: 16MB]
+    #[arg(long, value_name = "SIZE")]
+    pub object_size: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -958,9 +964,15 @@ pub struct Speed(pub Option<f64>);
 
 #[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// The directories; subdirectories are not searched
+    /// The directories; subdirectories are not searched. Or URLs of ntuples as objects, ntpl+s3://bucket/prefix
     #[arg(value_name = "DIRECTORY", required = true, value_hint = ValueHint::DirPath)]
     pub folders: Vec<String>,
+    /// Minimum age in seconds of objects to delete: the writer of younger ones may still be working [default: 86400]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub age: Option<f64>,
+    /// List objects without deleting them
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use femtobarn::convert::{
     convert_many,
 };
 use femtobarn::documents::extended;
-use femtobarn::io::{is_remote, public};
+use femtobarn::io::{is_object_set, is_remote, public};
 use femtobarn::is_pattern;
 use femtobarn::rootfile::without_cycle;
 use femtobarn::write::WriteOptions;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::args::ConvertArgs;
 use crate::failure::{Failure, code};
 use crate::merge::sent;
-use crate::options::{compression, size};
+use crate::options::{compression, object_size, size};
 use crate::output::Output;
 use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently, is_interrupted};
@@ -49,7 +49,8 @@ pub fn run(args: &ConvertArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Re
         named.check_order(&inputs)?;
     }
     end_gently();
-    let is_folder = shown.ends_with('/') || path.is_dir() || path.extension().is_none();
+    let is_folder = !is_object_set(output)
+        && (shown.ends_with('/') || path.is_dir() || path.extension().is_none());
     if is_folder && is_remote(output) && !shown.ends_with('/') {
         return Err(usage(&format!(
             "invalid output {shown}: a file must end with .root, .parquet or .arrow, the URL of a directory with a slash: {shown}/"
@@ -265,6 +266,7 @@ fn options(args: &ConvertArgs) -> Result<ConvertOptions, Failure> {
             compression,
             cluster_bytes,
             threads: args.threads.number()?,
+            object_size: object_size(args.object_size.as_deref())?,
             ..WriteOptions::default()
         },
         ..ConvertOptions::default()

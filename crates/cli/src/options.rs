@@ -7,7 +7,7 @@ use femtobarn::codec::parse_settings;
 use femtobarn::expression::Expression;
 use femtobarn::io::{SECRET_SETTINGS, set_for_all};
 use femtobarn::merge::Entries;
-use femtobarn::write::{StoredAs, WriteOptions};
+use femtobarn::write::{ObjectSize, StoredAs, WriteOptions};
 
 use crate::args::{Sizes, Threads};
 use crate::failure::{Failure, code};
@@ -98,7 +98,14 @@ pub fn writing(
     if let Some(text) = &sizes.page_size {
         write.page_bytes = usize::try_from(size(text)?).unwrap_or(usize::MAX);
     }
+    write.object_size = object_size(sizes.object_size.as_deref())?;
     Ok(write)
+}
+
+/// The size of objects, if it is given.
+pub fn object_size(text: Option<&str>) -> Result<Option<ObjectSize>, Failure> {
+    let parsed = text.map(ObjectSize::parse).transpose();
+    parsed.map_err(|what| usage(&what))
 }
 
 /// All patterns of several lists.

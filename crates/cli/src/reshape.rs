@@ -26,6 +26,7 @@ pub fn reshape(args: &ReshapeArgs, out: &mut Output<'_>) -> Result<i32, Failure>
     let Sizes {
         cluster_size,
         page_size,
+        ..
     } = &args.sizes;
     let is_resized = cluster_size.is_some() || page_size.is_some();
     if !is_resized

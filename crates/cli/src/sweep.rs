@@ -1,20 +1,36 @@
-//! `fb sweep`: removes temporary files of killed writers.
+//! `fb sweep`: removes temporary files and objects of killed writers.
 
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use femtobarn::Error;
-use femtobarn::io::sweep;
+use femtobarn::io::{Settings, is_object_set, public, sweep};
+use femtobarn::write::sweep_objects;
 use serde_json::json;
 
 use crate::args::SweepArgs;
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::printable;
+use crate::units;
+
+/// The usual minimum age of objects: a day.
+const AGE: f64 = 86_400.0;
 
 pub fn run(args: &SweepArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
+    let (urls, folders): (Vec<&String>, Vec<&String>) = args
+        .folders
+        .iter()
+        .partition(|folder| is_object_set(folder));
+    for url in urls {
+        objects(url, args, out)?;
+    }
+    if folders.is_empty() {
+        return Ok(code::FINE);
+    }
     let mut removed = Vec::new();
-    for folder in &args.folders {
+    for folder in folders {
         removed.extend(sweep(Path::new(folder)).map_err(Error::from)?);
     }
     let names: Vec<String> = removed
@@ -32,4 +48,36 @@ pub fn run(args: &SweepArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
         writeln!(out, "no temporary files found")?;
     }
     Ok(code::FINE)
+}
+
+/// Deletes what killed writers have left at the base of an ntuple's objects.
+fn objects(url: &str, args: &SweepArgs, out: &mut Output<'_>) -> Result<(), Failure> {
+    let age = Duration::from_secs_f64(args.age.unwrap_or(AGE));
+    let found = sweep_objects(url, &Settings::of(url), age, !args.dry_run)?;
+    let (url, n) = (public(url), found.names.len() as u64);
+    if out.is_json {
+        out.json(&json!({
+            "url": url,
+            "deleted": !args.dry_run,
+            "objects": found.names,
+            "bytes": found.bytes,
+            "young": found.young,
+            "used": found.used,
+        }))?;
+        return Ok(());
+    }
+    let what = match args.dry_run {
+        true => "would be deleted",
+        false => "deleted",
+    };
+    writeln!(
+        out,
+        "{}: {} ({}) {what}, {} too young, {} used",
+        printable(&url),
+        units::plural(n, "object"),
+        units::bytes(found.bytes),
+        units::count(found.young),
+        units::count(found.used),
+    )?;
+    Ok(())
 }

@@ -80,9 +80,10 @@ pub mod io {
         Outcome, RecordSource, RemoteEntry, Report, ReportTo, SECRET_SETTINGS, SETTINGS,
         SETTINGS_FOR_ALL, Settings, SourceCost, SourceInfo, SourceMeta, SourceState, SourceStatus,
         Span, Together, Usage, beginning, did_you_mean, end_background, end_record, examine,
-        is_in_background, is_remote, is_stopped, join_sources, list_folder, local_path, nearest,
-        nearest_within, open_own, printable, public, read_foreign_with, record, report_at_exit,
-        set_for_all, summary, sweep, tell_notices_by, units, while_waiting, with_causes,
+        is_in_background, is_object_set, is_remote, is_stopped, join_sources, list_folder,
+        local_path, nearest, nearest_within, open_own, printable, public, read_foreign_with,
+        record, report_at_exit, set_for_all, summary, sweep, tell_notices_by, units, while_waiting,
+        with_causes,
     };
 }
 
@@ -94,8 +95,8 @@ pub mod array {
 /// One ntuple in one file.
 pub mod read {
     pub use femtobarn_rntuple::read::{
-        AccessCounts, AccessedColumn, Accesses, FileStore, LazyArrays, LazyOptions, NotStored,
-        PageStore, Reader, ReaderOptions, verify,
+        AccessCounts, AccessedColumn, Accesses, LazyArrays, LazyOptions, NotStored, PageStore,
+        Reader, ReaderOptions, SourceStore, verify,
     };
 }
 
@@ -122,8 +123,8 @@ pub mod spec {
 pub mod write {
     pub use femtobarn_rntuple::write::{
         AttributeSetWriter, Existing, FieldKind, FieldModel, FillContext, Mode, NTupleWriter,
-        PageSink, ParallelWriter, SinkPlace, Staged, StagingFill, StoredAs, WriteOptions,
-        all_or_none,
+        ObjectSink, ObjectSize, ObjectsLeft, ObjectsWritten, PageSink, ParallelWriter, SinkPlace,
+        Staged, StagingFill, StoredAs, WriteOptions, all_or_none, sweep_objects,
     };
 }
 
@@ -163,4 +164,6 @@ pub use sizes::{ClusterSizes, ColumnSizes, PageCounter};
 pub use staged::Delivery;
 pub use stream::{BatchStream, StreamTypes};
 pub use target::{Target, is_store, plain_name};
-pub use writable::{create_file, create_file_with, create_new_file, update_file};
+pub use writable::{
+    Output, create_file, create_file_with, create_new_file, create_output, update_file,
+};

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use femtobarn_codec::xxh3;
 use femtobarn_histogram::is_histogram;
 use femtobarn_io::{
-    ByteSource, HeldSource, IoError, LocalSource, MeteredSource, OriginSource, Settings,
-    SourceMeta, has_logical_name, is_of_xrootd, is_remote, nearest as nearest_names, open_layered,
+    ByteSource, HeldSource, IoError, LocalSource, MemorySink, MeteredSource, OriginSource,
+    Settings, SourceMeta, has_logical_name, is_object_set, is_of_xrootd, is_remote,
+    nearest as nearest_names, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::{FileStore, Reader, ReaderOptions};
-use femtobarn_rntuple::spec::{Anchor, PageAddress};
-use femtobarn_rootfile::{Key, RootFile, RootFileError};
+use femtobarn_rntuple::read::{PageStore, Reader, ReaderOptions, SourceStore};
+use femtobarn_rntuple::spec::{Anchor, ObjectAnchor, PageAddress};
+use femtobarn_rootfile::{FileWriter, Key, RootFile, RootFileError, Uuid};
 
 use crate::kinds::{self, exit};
 use crate::objects;
@@ -25,6 +27,9 @@ pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 /// start of the file, and footer, anchor and key list near its end.
 pub(crate) const HEAD: u64 = 64 << 10;
 pub(crate) const TAIL: u64 = 256 << 10;
+
+/// At least as many bytes are there for a file's first read.
+const FIRST: usize = 4 << 10;
 
 /// Maximum number of suggested names for a missing one.
 const MOST_HINTS: usize = 5;
@@ -81,9 +86,7 @@ pub fn look_into<T>(
     settings: &Settings,
     look: impl Fn(&RootFile) -> Result<T, RNTupleError>,
 ) -> Result<T, RNTupleError> {
-    while_it_grows(url, settings, |source| {
-        look(&RootFile::open(HeldSource::with_ends(source, HEAD, TAIL)?)?)
-    })
+    while_it_grows(url, settings, |source| look(&directory_of(source)?))
 }
 
 /// Opens something in a file. If another writer adds to a file, the size that was read before the header may be too
@@ -178,9 +181,51 @@ pub(crate) fn open_reader_of(
     path: Option<&str>,
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
-    let metadata = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
-    let file = RootFile::open(metadata)?;
+    let file = directory_of(source.clone())?;
     open_reader_in(source, &file, path, options)
+}
+
+/// The directory of a file, with its metadata in memory.
+pub(crate) fn directory_of(source: Arc<dyn ByteSource>) -> Result<RootFile, RNTupleError> {
+    let metadata: Arc<dyn ByteSource> = match is_object_set(source.url()) {
+        true => Arc::new(objects_as_file(source)?),
+        false => HeldSource::with_ends(source, HEAD, TAIL)?,
+    };
+    Ok(RootFile::open(metadata)?)
+}
+
+/// An ntuple in objects as a file that has its anchor as the only object, before the addresses of objects. So it is found
+/// and listed like ntuples in files. Header and footer are in memory, too.
+fn objects_as_file(source: Arc<dyn ByteSource>) -> Result<HeldSource, RNTupleError> {
+    let (store, anchor) = SourceStore::open_objects(source.clone(), "")?;
+    let links = [anchor.header, anchor.footer];
+    let ranges = links.map(|link| store.range(&link.stored).unwrap_or_default());
+    let envelopes = source.read_ranges(&ranges)?;
+    let held = ranges.into_iter().zip(envelopes).collect();
+    let metadata: Arc<dyn ByteSource> = Arc::new(HeldSource::new(source, held));
+    let store = Arc::new(store.over(metadata.clone()));
+    let options = ReaderOptions::default();
+    let reader = Reader::open(store.clone(), &*store, "", anchor, options)?;
+    let name = reader.descriptor().name.clone();
+    let json = store.objects().map(ObjectAnchor::to_json);
+    let json = json.unwrap_or_default();
+    let sink = Arc::new(MemorySink::default());
+    // the same anchor is the same ntuple
+    let halves = ["", "second half"].map(|end| xxh3(format!("{json}{end}").as_bytes()));
+    let [a, b] = halves.map(u64::to_be_bytes);
+    let mut uuid = [0; 16];
+    uuid.iter_mut()
+        .zip(a.into_iter().chain(b))
+        .for_each(|(to, from)| *to = from);
+    let uuid = Uuid(uuid);
+    let mut file = FileWriter::create(sink.clone(), "", 0, uuid)?;
+    file.write_object(0, (RNTUPLE_CLASS, &name, ""), json.as_bytes(), 0)?;
+    file.finish()?;
+    // the first read of a file may be larger
+    let mut file = sink.to_vec();
+    file.resize(file.len().max(FIRST), 0);
+    let held = vec![(0..file.len() as u64, file.into())];
+    Ok(HeldSource::new(metadata, held))
 }
 
 /// Opens one ntuple of an open file, whose metadata may be in memory.
@@ -230,6 +275,11 @@ pub(crate) fn reader_of(
     (path, key): (&str, &Key),
     options: ReaderOptions,
 ) -> Result<Reader, RNTupleError> {
+    if is_object_set(source.url()) {
+        let (store, anchor) = SourceStore::open_objects(source, path)?;
+        let metadata = store.over(file.source().clone());
+        return Reader::open(Arc::new(store), &metadata, path, anchor, options);
+    }
     let anchor = Anchor::parse(&file.read_object(key)?).map_err(|error| RNTupleError::Spec {
         url: source.url().into(),
         ntuple: path.to_owned(),
@@ -237,7 +287,7 @@ pub(crate) fn reader_of(
         at: PageAddress::File(key.payload_offset()),
         source: error,
     })?;
-    let store = |source| FileStore::new(source, path, anchor.max_key_size);
+    let store = |source| SourceStore::new(source, path, anchor.max_key_size);
     let metadata = store(file.source().clone());
     Reader::open(Arc::new(store(source)), &metadata, path, anchor, options)
 }

@@ -7,10 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_remote,
-    local_path, open_remote, public,
+    ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_object_set,
+    is_remote, local_path, open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::PageStore;
+use femtobarn_rntuple::spec::{Anchor, PageAddress};
+use femtobarn_rntuple::write::{
+    ObjectSink, ObjectsWritten, PageSink, Renumbered, SinkPlace, WriteOptions,
+};
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
 use crate::open::open_source;
@@ -45,6 +50,140 @@ pub fn create_file_with(
 ) -> Result<FileWriter, RNTupleError> {
     let settings = Settings::new(url, settings)?;
     write_into(create_sink(url, replaces, &settings)?, compression)
+}
+
+/// Where ntuples are written.
+#[derive(Debug)]
+pub enum Output {
+    /// A ROOT file.
+    File(Box<FileWriter>),
+    /// The objects of one ntuple.
+    Objects(Box<ObjectSink>),
+}
+
+/// Creates a ROOT file, or for a URL such as `ntpl+s3://bucket/prefix` the objects of one ntuple. It appears when it is
+/// [finished](Output::finish), and is removed if it is dropped before.
+///
+/// # Errors
+/// If a setting is invalid, it exists and must not be replaced, or it cannot be created.
+pub fn create_output(
+    url: &str,
+    compression: u32,
+    replaces: bool,
+    settings: BTreeMap<String, String>,
+) -> Result<Output, RNTupleError> {
+    if is_object_set(url) {
+        let settings = Settings::new(url, settings)?;
+        let sink = ObjectSink::create(url, replaces, &settings)?;
+        return Ok(Output::Objects(Box::new(sink)));
+    }
+    let file = create_file_with(url, compression, replaces, settings)?;
+    Ok(Output::File(Box::new(file)))
+}
+
+impl Output {
+    /// The ROOT file, to write other objects.
+    ///
+    /// # Errors
+    /// If it is not a file.
+    pub fn root_file(&mut self) -> Result<&mut FileWriter, RNTupleError> {
+        match self {
+            Self::File(file) => Ok(file),
+            Self::Objects(objects) => Err(only_an_ntuple(objects.url())),
+        }
+    }
+
+    /// The number of a directory, which is created. Objects have only the first.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn directory(&mut self, path: &str) -> Result<usize, RNTupleError> {
+        match self {
+            Self::Objects(_) if path.is_empty() => Ok(0),
+            _ => Ok(self.root_file()?.directory(path)?),
+        }
+    }
+
+    /// Completes it; returns what was written of objects.
+    ///
+    /// # Errors
+    /// If writing fails; it does not appear then.
+    pub fn finish(self) -> Result<Option<ObjectsWritten>, RNTupleError> {
+        match self {
+            Self::File(file) => {
+                file.finish()?;
+                Ok(None)
+            }
+            Self::Objects(objects) => objects.finish().map(Some),
+        }
+    }
+
+    fn sink(&mut self) -> &mut dyn PageSink {
+        match self {
+            Self::File(file) => &mut **file,
+            Self::Objects(objects) => &mut **objects,
+        }
+    }
+}
+
+/// The error for other things than one ntuple.
+pub(crate) fn only_an_ntuple(url: &str) -> RNTupleError {
+    let why =
+        "objects hold one ntuple, without directories and other things: write these to a file";
+    let url = url.to_owned();
+    IoError::NotWritten { url, why }.into()
+}
+
+impl PageSink for Output {
+    fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        match self {
+            Self::File(file) => file.check_place(place),
+            Self::Objects(objects) => objects.check_place(place),
+        }
+    }
+
+    fn append_payload(
+        &mut self,
+        payload: &[u8],
+        options: &WriteOptions,
+    ) -> Result<PageAddress, RNTupleError> {
+        self.sink().append_payload(payload, options)
+    }
+
+    fn append_pages(
+        &mut self,
+        pages: &[&[u8]],
+        options: &WriteOptions,
+    ) -> Result<Vec<PageAddress>, RNTupleError> {
+        self.sink().append_pages(pages, options)
+    }
+
+    fn end_cluster(&mut self) -> Result<(), RNTupleError> {
+        self.sink().end_cluster()
+    }
+
+    fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError> {
+        self.sink().publish(place, anchor)
+    }
+
+    fn attribute_set(&mut self, name: &str) -> Result<&mut dyn PageSink, RNTupleError> {
+        self.sink().attribute_set(name)
+    }
+
+    fn links_sets(&self) -> bool {
+        match self {
+            Self::File(file) => file.links_sets(),
+            Self::Objects(objects) => objects.links_sets(),
+        }
+    }
+
+    fn shares(&mut self, store: &dyn PageStore) -> Option<Renumbered> {
+        self.sink().shares(store)
+    }
+
+    fn file(&mut self) -> Option<&mut FileWriter> {
+        self.sink().file()
+    }
 }
 
 /// Creates a local or remote file.

@@ -43,6 +43,7 @@ mod monitor;
 mod nearest;
 mod object;
 mod object_folder;
+mod object_set;
 mod pace;
 mod pieces;
 mod progress;
@@ -78,6 +79,9 @@ pub use meter::{
 };
 pub use nearest::{did_you_mean, most_alike, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};
+pub use object_set::{
+    LARGEST_OBJECT, ObjectSet, ObjectSetSource, Uploads, anchor_range, located, object_address,
+};
 pub use pieces::pieces;
 pub use remote::{
     ForeignFs, OpenForeign, create_remote, foreign_for, is_remote, list_folder, open_remote,
@@ -101,7 +105,7 @@ pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
 pub use trace::{Access, Action, Operation, end_record, record};
 pub use url::{
-    RemoteEntry, expand_home, is_foreign, is_of_xrootd, join_sources, local_path, public, scheme,
-    split_sources,
+    RemoteEntry, expand_home, is_foreign, is_object_set, is_of_xrootd, join_sources, local_path,
+    public, scheme, split_sources,
 };
 pub use usage::{Process, Rates, ServerTotals, Totals, Usage, note_used, plot, summary};

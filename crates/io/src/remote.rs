@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::cache::listed;
+use crate::object_set::{self, ObjectSetSource};
 use crate::source::{self, HttpSource, ObjectSource, XrootdSource};
 use crate::url::{Protocol, RemoteEntry, is_foreign, local_path, protocol, public};
 use crate::{
@@ -98,6 +99,7 @@ fn open_one(
             }
             Some(Protocol::Http) => HttpSource::open(url, settings)?,
             Some(Protocol::Object(_)) => ObjectSource::open(url, settings)?,
+            Some(Protocol::Objects(_)) => ObjectSetSource::open(url, settings)?,
             Some(Protocol::Foreign) => (others(url)?.open)(url, settings)?,
             None if protocol(url).is_none() => LocalSource::open(Path::new(&*local_path(url)))?,
             Some(Protocol::Several) | None => return Err(unknown(url)),
@@ -111,6 +113,7 @@ pub(crate) fn state_of(url: &str, settings: &Settings) -> Result<Option<SourceMe
     match protocol_by(url, settings)? {
         Some(Protocol::Http) => source::state_of_http(url, settings),
         Some(Protocol::Object(_)) => source::state_of_object(url, settings),
+        Some(Protocol::Objects(_)) => object_set::state_of(url, settings),
         _ => Ok(None),
     }
 }
@@ -121,6 +124,7 @@ pub(crate) fn usual_cost(url: &str) -> SourceCost {
         Some(Protocol::Xrootd) => XrootdSource::cost(),
         Some(Protocol::Http) => HttpSource::cost(),
         Some(Protocol::Object(_)) => ObjectSource::cost(),
+        Some(Protocol::Objects(_)) => ObjectSetSource::cost(url),
         _ => SourceCost::default(),
     }
 }
@@ -142,6 +146,10 @@ pub fn create_remote(
         Some(Protocol::Several) => Err(IoError::NotWritten {
             url: public(url),
             why: "cannot write to several URLs: write to one of them",
+        }),
+        Some(Protocol::Objects(_)) => Err(IoError::NotWritten {
+            url: public(url),
+            why: "only an ntuple is stored as objects: write a file to s3://, gs://, az:// or a directory",
         }),
         Some(Protocol::Foreign) => Err(IoError::NotWritten {
             url: public(url),
@@ -169,7 +177,10 @@ fn list_now(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError>
     let mut found = match protocol_by(url, settings)? {
         Some(Protocol::Xrootd) => source::list_xrootd(url, settings),
         Some(Protocol::Http) => source::list_http(url, settings),
-        Some(Protocol::Object(_)) => source::list_objects(url, settings),
+        Some(Protocol::Object(_) | Protocol::Objects(Some(_))) => {
+            source::list_objects(url, settings)
+        }
+        Some(Protocol::Objects(None)) => crate::object_set::list_folder(url),
         Some(Protocol::Foreign) => (others(url)?.list)(url, settings),
         Some(Protocol::Several) | None => Err(unknown(url)),
     }?;

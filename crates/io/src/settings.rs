@@ -119,6 +119,10 @@ pub const SETTINGS: &[(&str, &str)] = &[
         "partial_lists",
         "whether listings and patterns of an XRootD redirector may be incomplete if a server does not answer (false)",
     ),
+    (
+        "object_size",
+        "size of the objects of an ntuple: page, cluster, or bytes (16 MB)",
+    ),
     ("endpoint", "server of an object store"),
     ("region", "region of an object store"),
     ("profile", "profile in ~/.aws"),

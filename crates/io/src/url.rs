@@ -11,6 +11,8 @@ pub(crate) enum Protocol {
     Xrootd,
     Http,
     Object(Store),
+    /// The objects of an ntuple in a bucket, or as files of a directory.
+    Objects(Option<Store>),
     /// Several URLs of the same file: see [`split_sources`].
     Several,
     /// Another protocol, read by a registered function: see [`read_foreign_with`](crate::read_foreign_with).
@@ -26,7 +28,7 @@ pub(crate) enum Store {
 }
 
 /// All built-in schemes except local files.
-const SCHEMES: [(&[&str], Protocol); 5] = [
+const SCHEMES: [(&[&str], Protocol); 9] = [
     (&["root", "roots", "xroot", "xroots"], Protocol::Xrootd),
     (&["http", "https", "dav", "davs"], Protocol::Http),
     (&["s3", "s3a"], Protocol::Object(Store::S3)),
@@ -35,6 +37,14 @@ const SCHEMES: [(&[&str], Protocol); 5] = [
         &["az", "azure", "abfs", "abfss"],
         Protocol::Object(Store::Azure),
     ),
+    // ROOT's scheme has the server in the URL
+    (
+        &["ntpl+s3+https", "ntpl+s3+http", "ntpl+s3"],
+        Protocol::Objects(Some(Store::S3)),
+    ),
+    (&["ntpl+gs"], Protocol::Objects(Some(Store::Google))),
+    (&["ntpl+az"], Protocol::Objects(Some(Store::Azure))),
+    (&["ntpl+file"], Protocol::Objects(None)),
 ];
 
 /// The scheme of a URL in lower case, if the string is a URL. For a chain (`simplecache::https://…`), everything before
@@ -70,6 +80,12 @@ pub(crate) fn protocol(url: &str) -> Option<Protocol> {
 #[must_use]
 pub fn is_foreign(url: &str) -> bool {
     protocol(url) == Some(Protocol::Foreign)
+}
+
+/// Whether a URL is the base of an ntuple's objects (`ntpl+s3://…`).
+#[must_use]
+pub fn is_object_set(url: &str) -> bool {
+    matches!(protocol(url), Some(Protocol::Objects(_)))
 }
 
 /// Whether a URL is an XRootD URL.
@@ -142,7 +158,7 @@ fn public_link(url: &str) -> String {
     match url.split_once("://") {
         None => url.to_owned(),
         // in a path, a question mark is an ordinary character
-        Some(("file", _)) => url.to_owned(),
+        Some(("file" | "ntpl+file", _)) => url.to_owned(),
         // the part after the colon is the repository, not a password
         Some(("github", _)) => url.split('?').next().unwrap_or_default().to_owned(),
         Some(_) => without_password(url),
@@ -152,7 +168,7 @@ fn public_link(url: &str) -> String {
 /// The server of a URL, or the bucket, with the scheme; `local` for files of this machine.
 pub(crate) fn server(url: &str) -> String {
     match public(url).split_once("://") {
-        None | Some(("file", _)) => "local".to_owned(),
+        None | Some(("file" | "ntpl+file", _)) => "local".to_owned(),
         Some((scheme, rest)) => {
             let host = rest.split(['/', '?']).next().unwrap_or_default();
             let host = host.rsplit_once('@').map_or(host, |(_, host)| host);

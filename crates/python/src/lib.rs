@@ -101,6 +101,12 @@ mod _core {
         femtobarn::url::is_remote(url)
     }
 
+    /// Whether a URL is the base of an ntuple's objects.
+    #[pyfunction]
+    fn is_object_set(url: &str) -> bool {
+        femtobarn::io::is_object_set(url)
+    }
+
     /// Returns the URL of an event store as a program in another directory gives it.
     #[pyfunction]
     fn absolute_store(url: &str) -> String {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use femtobarn::histogram::write_histogram;
-use femtobarn::write::{self, AttributeSetWriter, FieldModel, WriteOptions};
-use femtobarn::{Error, codec, rootfile};
+use femtobarn::write::{self, AttributeSetWriter, FieldModel, ObjectSize, WriteOptions};
+use femtobarn::{Error, Output, codec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -32,6 +32,15 @@ pub fn compression_settings(text: &str) -> PyResult<u32> {
     })
 }
 
+/// The size of objects: "page", "cluster", or a number of bytes.
+fn object_size(given: &Bound<'_, PyAny>) -> PyResult<Option<ObjectSize>> {
+    if given.is_none() {
+        return Ok(None);
+    }
+    let text = given.str()?;
+    ObjectSize::parse(text.to_str()?).map(Some).map_err(usage)
+}
+
 /// The options of an ntuple from keyword arguments.
 pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     let mut options = WriteOptions::default();
@@ -48,6 +57,7 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
             "same_page_merging" => options.same_page_merging = value.extract()?,
             "clusters_per_group" => options.clusters_per_group = value.extract()?,
             "threads" => options.threads = value.extract()?,
+            "object_size" => options.object_size = object_size(&value)?,
             "new_cycle" => options.new_cycle = value.extract()?,
             "description" => options.description = value.extract()?,
             other => {
@@ -68,11 +78,11 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
     Ok(options)
 }
 
-/// A ROOT file that is being written.
+/// A ROOT file, or the objects of an ntuple, being written.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct FileWriter {
     url: String,
-    file: Arc<Mutex<Option<rootfile::FileWriter>>>,
+    file: Arc<Mutex<Option<Output>>>,
 }
 
 #[pymethods]
@@ -86,7 +96,7 @@ impl FileWriter {
         replaces: bool,
         settings: Settings,
     ) -> PyResult<Self> {
-        let create = || femtobarn::create_file_with(&url, compression, replaces, settings);
+        let create = || femtobarn::create_output(&url, compression, replaces, settings);
         let file = py.detach(create).map_err(to_python)?;
         let file = Arc::new(Mutex::new(Some(file)));
         Ok(Self { url, file })
@@ -97,6 +107,7 @@ impl FileWriter {
         let file = py
             .detach(|| femtobarn::update_file(&url))
             .map_err(to_python)?;
+        let file = Output::File(Box::new(file));
         let file = Arc::new(Mutex::new(Some(file)));
         Ok(Self { url, file })
     }
@@ -114,21 +125,22 @@ impl FileWriter {
     /// The compression settings in the file header.
     #[getter]
     fn compression(&self) -> PyResult<u32> {
-        let file = locked(&self.file);
-        Ok(file
-            .as_ref()
-            .ok_or_else(|| closed(&self.url))?
-            .compression())
+        let mut file = locked(&self.file);
+        let file = file.as_mut().ok_or_else(|| closed(&self.url))?;
+        Ok(file.root_file().map_err(to_python)?.compression())
     }
 
     /// Creates a directory.
     fn directory(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        self.with(py, |file| Ok(file.directory(path).map(drop)?))
+        self.with(py, |file| file.directory(path).map(drop))
     }
 
     /// The names in a directory; None if it does not exist.
     fn names(&self, py: Python<'_>, path: &str) -> PyResult<Option<Vec<String>>> {
         self.with(py, |file| {
+            let Output::File(file) = file else {
+                return Ok(path.is_empty().then(Vec::new));
+            };
             let names = |directory| {
                 file.names(directory)
                     .into_iter()
@@ -174,6 +186,7 @@ impl FileWriter {
     ) -> PyResult<()> {
         let histogram = &histogram.get().0;
         self.with(py, |file| {
+            let file = file.root_file()?;
             let directory = file.directory(directory)?;
             write_histogram(file, directory, name, histogram, compression)
         })
@@ -182,7 +195,7 @@ impl FileWriter {
     /// Completes the file.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         let finish = || match locked(&self.file).take() {
-            Some(file) => file.finish().map(|_| ()).map_err(Error::from),
+            Some(file) => file.finish().map(drop),
             None => Ok(()),
         };
         py.detach(finish).map_err(to_python)
@@ -198,7 +211,7 @@ impl FileWriter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut rootfile::FileWriter) -> Result<T, Error> + Send,
+        work: impl FnOnce(&mut Output) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         with_file(py, &self.file, &self.url, work)
     }
@@ -206,9 +219,9 @@ impl FileWriter {
 
 fn with_file<T: Send>(
     py: Python<'_>,
-    file: &Mutex<Option<rootfile::FileWriter>>,
+    file: &Mutex<Option<Output>>,
     url: &str,
-    work: impl FnOnce(&mut rootfile::FileWriter) -> Result<T, Error> + Send,
+    work: impl FnOnce(&mut Output) -> Result<T, Error> + Send,
 ) -> PyResult<T> {
     let done = py.detach(|| locked(file).as_mut().map(work));
     done.ok_or_else(|| closed(url))?.map_err(to_python)
@@ -217,7 +230,7 @@ fn with_file<T: Send>(
 /// An ntuple that is being written.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct NTupleWriter {
-    file: Arc<Mutex<Option<rootfile::FileWriter>>>,
+    file: Arc<Mutex<Option<Output>>>,
     url: String,
     name: String,
     writer: Arc<Mutex<Option<write::NTupleWriter>>>,
@@ -312,8 +325,7 @@ impl NTupleWriter {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut write::NTupleWriter, &mut rootfile::FileWriter) -> Result<T, Error>
-        + Send,
+        work: impl FnOnce(&mut write::NTupleWriter, &mut Output) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let done = with_file(py, &self.file, &self.url, |file| {
             locked(&self.writer)
@@ -328,7 +340,7 @@ impl NTupleWriter {
 /// An attribute set that is being written.
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct AttributeSet {
-    file: Arc<Mutex<Option<rootfile::FileWriter>>>,
+    file: Arc<Mutex<Option<Output>>>,
     url: String,
     name: String,
     writer: Arc<Mutex<Option<write::NTupleWriter>>>,

@@ -7,7 +7,7 @@ use femtobarn_io::ByteSource;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::storage::Storage;
 use femtobarn_rntuple::read::{
-    ENTRIES_OF_ANY_FILE, FileStore, Known, Reader, ReaderOptions, most_entries,
+    ENTRIES_OF_ANY_FILE, Known, Reader, ReaderOptions, SourceStore, most_entries,
 };
 use femtobarn_rntuple::schema::FieldId;
 use femtobarn_rntuple::spec::PageAddress;
@@ -174,7 +174,7 @@ pub fn open(
         object,
         file.header().compression,
     ));
-    let store = Arc::new(FileStore::new(source, path, 0));
+    let store = Arc::new(SourceStore::new(source, path, 0));
     let reader = Reader::of_storage(store, path, descriptor, header, storage, aliases, options);
     // the tree's record has the positions of baskets, like header, footer and page lists of an RNTuple
     let record = key.record();

@@ -158,6 +158,7 @@ def convert(
     compression: Any = "zstd:5",
     cluster_size: str | SupportsIndex = "128 MiB",
     page_size: str | SupportsIndex = "1 MiB",
+    object_size: str | SupportsIndex | None = None,
     memory_limit: str | SupportsIndex | None = None,
     name: str | None = None,
     group: bool = False,
@@ -201,6 +202,8 @@ def convert(
         See `recreate`.
     cluster_size, page_size : str or int
         Approximate compressed size of a cluster, and maximum uncompressed size of a page, in bytes.
+    object_size : str or int, optional
+        Size of objects, if the output is written as objects; see `FileWriter.mkrntuple`.
     memory_limit : str or int, optional
         Limit of the memory for writing, in bytes; see `FileWriter.mkrntuple`. Reading takes 64 MB per step, and at most
         256 MB for pages that two steps need.
@@ -259,6 +262,7 @@ def convert(
     path = plain_path(output)
     named = _core.public_url(path)
     is_folder = named.endswith(("/", os.sep)) or Path(named).is_dir() or not Path(named).suffix
+    is_folder = is_folder and not _core.is_object_set(named)
     if kind not in ("root", "parquet", "arrow"):
         raise UsageError(f"kind must be 'root', 'parquet' or 'arrow', not {kind!r}")
     if jobs < 1:
@@ -285,6 +289,7 @@ def convert(
         "compression": compression_settings(compression),
         "cluster_size": num_bytes(cluster_size),
         "page_size": num_bytes(page_size),
+        "object_size": object_size,
         "memory_limit": None if memory_limit is None else num_bytes(memory_limit),
         "threads": num_threads(threads),
     }

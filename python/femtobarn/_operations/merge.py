@@ -63,7 +63,8 @@ class MergeReport:
         The result of the comparison with the inputs, if it was requested.
     delivery : dict or None
         For an output on a server: the "bytes" that were sent, the elapsed "seconds", and how the file on the server was
-        "compared" with the output: "size", "bytes" (read back), or the type of the server's checksum, as "adler32".
+        "compared" with the output: "size", "bytes" (read back), or the type of the server's checksum, as "adler32". Of
+        an ntuple in objects also the number of "objects" and "requests"; "answers": the server confirmed each of them.
     """
 
     output: str
@@ -106,6 +107,7 @@ def merge(
     compression: Any = None,
     cluster_size: str | SupportsIndex | None = None,
     page_size: str | SupportsIndex | None = None,
+    object_size: str | SupportsIndex | None = None,
     others: str = "same",
     compatible: bool = True,
     overwrite: bool = False,
@@ -145,6 +147,8 @@ def merge(
     cluster_size, page_size : str or int, optional
         Compressed size of a cluster and uncompressed size of a page, in bytes, if they are rebuilt; by default as for
         `recreate`.
+    object_size : str or int, optional
+        Size of objects, if the output is written as objects; see `FileWriter.mkrntuple`.
     others : str
         How to treat objects that are neither ntuples nor histograms: "same" keeps those that are the same in all files,
         and raises an error if some differ; "first" takes the first of each name; "error"; "drop" leaves them out.
@@ -190,23 +194,27 @@ def merge(
     {'Events': 24000}
     """
     given = {"level": level, "mode": mode, "compatible": compatible, "append": append, "verify": verify}
-    write = sizes(cluster_size, page_size)
+    write = sizes(cluster_size, page_size, object_size)
     bad_files = BadFiles(skip_bad_files)
     common = Common(fields, compression, others, overwrite, threads, progress, storage_options, bad_files)
     return run("merging", files, output, given, write, common)
 
 
-def sizes(cluster_size: str | SupportsIndex | None, page_size: str | SupportsIndex | None) -> dict[str, int]:
+def sizes(
+    cluster_size: str | SupportsIndex | None,
+    page_size: str | SupportsIndex | None,
+    object_size: str | SupportsIndex | None = None,
+) -> dict[str, Any]:
     """Return sizes of clusters and pages as options of the core.
 
     Parameters
     ----------
-    cluster_size, page_size : str or int, optional
+    cluster_size, page_size, object_size : str or int, optional
         The arguments from the user.
 
     Returns
     -------
-    dict of str to int
+    dict
         The sizes that are given.
 
     Raises
@@ -220,7 +228,7 @@ def sizes(cluster_size: str | SupportsIndex | None, page_size: str | SupportsInd
     >>> sizes("1 MB", None)
     {'cluster_size': 1000000}
     """
-    out = {}
+    out: dict[str, Any] = {} if object_size is None else {"object_size": object_size}
     for name, size in (("cluster_size", cluster_size), ("page_size", page_size)):
         if size is not None:
             out[name] = min(num_bytes(size), 2**60)

@@ -99,6 +99,7 @@ def reshape(
     compression: Any = None,
     page_size: str | SupportsIndex | None = None,
     cluster_size: str | SupportsIndex | None = None,
+    object_size: str | SupportsIndex | None = None,
     encoding: str | None = None,
     precision: Mapping[str, int | tuple[int, float, float]] | None = None,
     fields: str | Iterable[str] | None = None,
@@ -126,6 +127,8 @@ def reshape(
         Maximum uncompressed size of a page, in bytes; clusters are unchanged without `cluster_size`.
     cluster_size : str or int, optional
         Approximate compressed size of a cluster, in bytes: small clusters are combined, large ones are split.
+    object_size : str or int, optional
+        Size of objects, if the output is written as objects; see `FileWriter.mkrntuple`.
     encoding : str, optional
         "split": separates the bytes of numbers and stores offsets as differences, for better compression; "plain": as
         in memory.
@@ -172,6 +175,7 @@ def reshape(
     write = sizes(cluster_size, page_size)
     if write:
         given |= {"level": "L4", "keep_clusters": cluster_size is None}
+    write |= sizes(None, None, object_size)
     if encoding is not None:
         if encoding not in ("split", "plain"):
             raise UsageError(f"encoding must be 'split' or 'plain', not {encoding!r}")
@@ -195,6 +199,7 @@ def skim(
     compression: Any = None,
     cluster_size: str | SupportsIndex | None = None,
     page_size: str | SupportsIndex | None = None,
+    object_size: str | SupportsIndex | None = None,
     others: str = "same",
     overwrite: bool = False,
     verify: bool = False,
@@ -219,10 +224,13 @@ def skim(
         guide on expressions lists operators and functions.
     fields : str or list of str, optional
         The top-level fields to take; ``*`` and ``?`` are wildcards. The fields of the condition need not be among them.
+        Ntuples that have none of them, or are copied as a whole, keep all fields.
     compression : str or int, optional
         The compression of all pages (see `recreate`); by default each column keeps its compression.
     cluster_size, page_size : str or int, optional
         Compressed size of a cluster and uncompressed size of a page, in bytes; by default as for `recreate`.
+    object_size : str or int, optional
+        Size of objects, if the output is written as objects; see `FileWriter.mkrntuple`.
     others : str
         How to treat objects that are neither ntuples nor histograms: "same" keeps those that are the same in all files,
         and raises an error if some differ; "first" takes the first of each name; "error"; "drop" leaves them out.
@@ -258,7 +266,7 @@ def skim(
     if not isinstance(where, (str, LumiMask)):
         raise UsageError(f'where must be a condition as a string, such as "nMuon >= 2", not {where!r}')
     given: dict[str, Any] = {"where": str(where), "verify": verify}
-    write = sizes(cluster_size, page_size)
+    write = sizes(cluster_size, page_size, object_size)
     common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
     return run("skimming", source, output, given, write, common)
 

@@ -118,6 +118,7 @@ class FileWriter:
         same_page_merging: bool = True,
         clusters_per_group: int = 4096,
         new_cycle: bool = False,
+        object_size: str | SupportsIndex | None = None,
         threads: int | None = None,
     ) -> NTupleWriter:
         """Create an ntuple.
@@ -169,6 +170,10 @@ class FileWriter:
             Number of clusters per page list.
         new_cycle : bool
             Whether the ntuple may hide an existing one with this name, which stays as an older cycle, "Events;1".
+        object_size : str or int, optional
+            Size of the objects of an ntuple that is written as objects (``ntpl+s3://bucket/prefix``): "page", one page
+            in each object as ROOT writes them; "cluster"; or bytes, by default "16 MB": pages of a cluster are combined
+            up to this size.
         threads : int, optional
             Number of threads that encode and compress; by default the same as for the file.
 
@@ -223,6 +228,7 @@ class FileWriter:
             "same_page_merging": same_page_merging,
             "clusters_per_group": clusters_per_group,
             "new_cycle": bool(new_cycle),
+            "object_size": object_size,
             "threads": self._threads if threads is None else num_threads(threads),
             "description": description,
         }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use femtobarn_io::wanted_name;
+use femtobarn_io::{is_object_set, wanted_name};
 use femtobarn_rntuple::RNTupleError;
 
 use crate::choice::Choice;
@@ -45,6 +45,9 @@ impl Format {
     /// # Errors
     /// If the extension is unknown.
     pub fn of_output(path: &Path) -> Result<Self, RNTupleError> {
+        if is_object_set(&path.to_string_lossy()) {
+            return Ok(Self::Root);
+        }
         let name = shown(path)
             .file_name()
             .map(|name| name.to_string_lossy().to_lowercase());

@@ -23,7 +23,7 @@ pub use report::{ExportReport, ExportedProduct};
 use crate::choice::Choice;
 use crate::products::{Form, Types};
 use crate::transfer::{NUMBERS, TransferError, Words, joined, quoted};
-use crate::writable::create_file_with;
+use crate::writable::create_output;
 use survey::{Name, Survey};
 use write::{Again, Exporting};
 
@@ -178,8 +178,7 @@ pub fn export(
     loop {
         let mut exporting = Exporting::new(&exported, &holders, types, &survey, options);
         let settings = options.settings.clone();
-        let mut file =
-            create_file_with(path, options.write.compression, options.overwrite, settings)?;
+        let mut file = create_output(path, options.write.compression, options.overwrite, settings)?;
         match exporting.write(&mut file, tick) {
             Ok(()) => {}
             // an event was counted that has no container, or a product was removed meanwhile
@@ -196,8 +195,7 @@ pub fn export(
         let mut report = exporting.report;
         let now = Survey::new(&exported, &holders, options, true)?;
         survey.check(&exported, report.events, &now)?;
-        file.finish()
-            .map_err(femtobarn_rntuple::RNTupleError::from)?;
+        file.finish()?;
         if let Exported::DataSet(dataset) = exported {
             for inner in dataset.datasets(None) {
                 let inner = quoted(inner?.path().as_str());

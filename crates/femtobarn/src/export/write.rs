@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::writable::Output;
 use femtobarn_events::{Container, EventsError, Loaded, ProductName};
 use femtobarn_io::units::plural;
 use femtobarn_rntuple::RNTupleError;
@@ -9,7 +10,6 @@ use femtobarn_rntuple::array::Arrays;
 use femtobarn_rntuple::rows::Columns;
 use femtobarn_rntuple::schema::DType;
 use femtobarn_rntuple::write::{FieldModel, NTupleWriter, WriteOptions};
-use femtobarn_rootfile::FileWriter;
 use serde_json::{Value, json};
 
 use super::batches::{Page, each_batch};
@@ -70,7 +70,7 @@ impl<'a> Exporting<'a> {
     }
 
     /// Writes all ntuples.
-    pub fn write(&mut self, file: &mut FileWriter, tick: OnExport<'_>) -> Result<(), Again> {
+    pub fn write(&mut self, file: &mut Output, tick: OnExport<'_>) -> Result<(), Again> {
         let survey = self.survey;
         let products: Vec<Name> = survey.events.keys().cloned().collect();
         let lacks = |name: &Name| {
@@ -113,7 +113,7 @@ impl<'a> Exporting<'a> {
 
     fn write_events(
         &mut self,
-        file: &mut FileWriter,
+        file: &mut Output,
         ntuple: &mut NTupleWriter,
         loaded: &Loaded,
         columns: &[Column],
@@ -147,12 +147,7 @@ impl<'a> Exporting<'a> {
     }
 
     /// Writes the products of the dataset, of runs or of subruns.
-    fn write_level(
-        &mut self,
-        file: &mut FileWriter,
-        level: &str,
-        rows: &[Row],
-    ) -> Result<(), Again> {
+    fn write_level(&mut self, file: &mut Output, level: &str, rows: &[Row]) -> Result<(), Again> {
         let name = format!("{}_{level}", self.options.name);
         let n_numbers = rows.first().map_or(0, |row| row.numbers.len());
         let numbers: Vec<String> = self
@@ -192,7 +187,7 @@ impl<'a> Exporting<'a> {
 
     fn write_page(
         &self,
-        file: &mut FileWriter,
+        file: &mut Output,
         ntuple: &mut NTupleWriter,
         numbers: &[String],
         columns: &[Column],
@@ -257,7 +252,7 @@ impl<'a> Exporting<'a> {
 
     fn begin(
         &mut self,
-        file: &mut FileWriter,
+        file: &mut Output,
         level: &str,
         name: &str,
         numbers: &[String],
@@ -292,7 +287,7 @@ impl<'a> Exporting<'a> {
             ..self.options.write.clone()
         };
         let (folder, own) = name.rsplit_once('/').unwrap_or(("", name));
-        let directory = file.directory(folder).map_err(RNTupleError::from)?;
+        let directory = file.directory(folder)?;
         Ok(NTupleWriter::new(file, directory, own, &fields, options)?)
     }
 
@@ -314,7 +309,7 @@ impl<'a> Exporting<'a> {
 
     fn end(
         &mut self,
-        file: &mut FileWriter,
+        file: &mut Output,
         ntuple: NTupleWriter,
         name: &str,
         columns: &[Column],
@@ -366,7 +361,7 @@ impl<'a> Exporting<'a> {
     }
 }
 
-fn extend(file: &mut FileWriter, ntuple: &mut NTupleWriter, arrays: &Arrays) -> Result<(), Again> {
+fn extend(file: &mut Output, ntuple: &mut NTupleWriter, arrays: &Arrays) -> Result<(), Again> {
     let batch = arrays.to_arrow().map_err(|error| RNTupleError::Internal {
         what: femtobarn_io::with_causes(&error),
     })?;

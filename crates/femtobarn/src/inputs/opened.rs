@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use femtobarn_histogram::Infos;
-use femtobarn_io::{ByteSource, HeldSource};
+use femtobarn_io::ByteSource;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rootfile::{FileWriter, Key, RootFile};
@@ -14,7 +14,7 @@ use femtobarn_ttree::is_tree;
 use super::Input;
 use crate::objects;
 use crate::open::{
-    HEAD, OpenOptions, RNTUPLE_CLASS, TAIL, open_reader_in, open_soundly, reader_of,
+    OpenOptions, RNTUPLE_CLASS, directory_of, open_reader_in, open_soundly, reader_of,
 };
 
 /// The ntuples that the trees of an input were converted to, in a file that is shared with other inputs.
@@ -55,9 +55,8 @@ impl Opened {
     }
 
     pub fn of(source: Arc<dyn ByteSource>) -> Result<Self, RNTupleError> {
-        let metadata: Arc<dyn ByteSource> = HeldSource::with_ends(source.clone(), HEAD, TAIL)?;
         Ok(Self {
-            file: RootFile::open(metadata)?,
+            file: directory_of(source.clone())?,
             source,
             converted: None,
             infos: OnceCell::new(),

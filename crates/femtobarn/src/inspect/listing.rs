@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use femtobarn_codec::settings_name;
-use femtobarn_io::{IoError, RemoteEntry, Settings, is_remote, list_folder, public};
+use femtobarn_io::{IoError, RemoteEntry, Settings, is_object_set, is_remote, list_folder, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{Entry, RootFile};
 use femtobarn_ttree::is_tree;
@@ -180,13 +180,21 @@ fn description(ntuple: &NTuple) -> String {
 }
 
 impl FileListing {
+    /// Its size: of an ntuple in objects, that of its pages and metadata.
+    fn n_bytes(&self) -> u64 {
+        match is_object_set(self.file.source().url()) {
+            true => self.objects.iter().map(|object| object.size.on_disk).sum(),
+            false => self.file.source().meta().size,
+        }
+    }
+
     /// The document of `fb ls --json`.
     pub fn document(&self) -> Value {
         let header = self.file.header();
         let objects = self.objects.iter().map(ListedObject::document);
         json!({
             "file": self.file.source().url(),
-            "bytes": self.file.source().meta().size,
+            "bytes": self.n_bytes(),
             "root_version": header.root_version(),
             "uuid": header.uuid.to_string(),
             "compression": settings_name(header.compression),

@@ -15,7 +15,7 @@ use crate::inputs::Chosen;
 use crate::inputs::{Opened, wanted};
 use crate::objects::holds_entries;
 use crate::open::RNTUPLE_CLASS;
-use crate::writable::lock;
+use crate::writable::{Output, lock};
 
 /// The contents of the output before.
 pub(super) struct Existing {
@@ -38,7 +38,7 @@ pub(super) fn begin<'o>(
 ) -> Result<Job<'o>, RNTupleError> {
     let (sink, source) = lock(&output.to_string_lossy())?;
     let opened = Opened::of(source)?;
-    let writer = FileWriter::update(sink, &opened.file)?;
+    let writer = Output::File(Box::new(FileWriter::update(sink, &opened.file)?));
     let mut job = Job::new(writer, options, trees);
     job.report.bytes_before = Some(opened.source.meta().size);
     let mut keys: HashMap<String, Key> = HashMap::new();
@@ -97,7 +97,7 @@ impl Job<'_> {
         };
         let ntuple = existing.opened.reader(path, key)?;
         self.fields.note_counters(&ntuple);
-        insist_on_all_fields(&ntuple, &self.fields)?;
+        insist_on_all_fields(&ntuple, path, &self.fields)?;
         existing
             .n_entries
             .insert(path.to_owned(), ntuple.n_entries());
@@ -116,13 +116,17 @@ impl Job<'_> {
 }
 
 /// New entries have all fields of an ntuple that is continued, whichever are asked for.
-fn insist_on_all_fields(ntuple: &Reader, fields: &Chosen<'_>) -> Result<(), RNTupleError> {
+fn insist_on_all_fields(
+    ntuple: &Reader,
+    path: &str,
+    fields: &Chosen<'_>,
+) -> Result<(), RNTupleError> {
     let descriptor = ntuple.descriptor();
     let mut names = descriptor
         .top_level
         .iter()
         .map(|&id| descriptor.field_name(id));
-    match names.find(|name| !fields.takes(name)) {
+    match names.find(|name| !fields.takes(path, name)) {
         None => Ok(()),
         Some(name) => Err(RNTupleError::Usage {
             what: format!(

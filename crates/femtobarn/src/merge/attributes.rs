@@ -9,8 +9,7 @@ use arrow_select::take::take_record_batch;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::spec::LinkedAttributeSet;
-use femtobarn_rntuple::write::NTupleMerger;
-use femtobarn_rootfile::FileWriter;
+use femtobarn_rntuple::write::{NTupleMerger, PageSink};
 
 use super::MergedInput;
 use crate::convert::{Attributes, left_set};
@@ -190,12 +189,12 @@ impl AttributeSets {
     /// Writes them. All entries must be there.
     pub fn write(
         &self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         ntuple: &mut NTupleMerger,
     ) -> Result<(), RNTupleError> {
         for (set, _) in &self.sets {
             let what = (set.name.as_str(), set.fields.as_slice());
-            ntuple.write_attribute_set(file, what, &set.ranges, &set.values)?;
+            ntuple.write_attribute_set(sink, what, &set.ranges, &set.values)?;
         }
         Ok(())
     }

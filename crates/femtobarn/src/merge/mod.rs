@@ -24,13 +24,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use femtobarn_io::{Settings, SourceInfo, is_remote};
+use femtobarn_io::{Settings, SourceInfo, is_object_set, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
     Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
 };
-use femtobarn_rootfile::{FileWriter, Key};
+use femtobarn_rootfile::Key;
 
 pub use crate::inputs::{Entries, JoinOptions, OtherObjects, Unmatched};
 pub use join::join;
@@ -49,7 +49,7 @@ use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::staged::{StagedOutput, shown};
-use crate::writable::{create_beside, local};
+use crate::writable::{Output, local};
 use histograms::{Sums, is_summed};
 
 /// How far a merge is.
@@ -83,7 +83,8 @@ impl Progress {
 
     /// Adds the size of an input that is of a server.
     fn add_remote(&mut self, source: SourceInfo<'_>) {
-        if is_remote(source.url) {
+        // the size of objects is that of their numbers
+        if is_remote(source.url) && !is_object_set(source.url) {
             self.n_bytes += source.meta.size;
         }
     }
@@ -122,7 +123,9 @@ pub fn merge(
     let mut report = if options.append && output.exists() {
         let mut job = append::begin(output, options, trees)?;
         job.add_all(inputs, progress)?;
-        job.finish()?
+        let (report, file) = job.finish()?;
+        file.finish()?;
+        report
     } else {
         // what others make in the meantime is not replaced; if two merges append to a missing file, one of them creates
         // it
@@ -146,12 +149,16 @@ fn make(
     trees: Trees,
     progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
-    let file = create_beside(staged.sibling(), options.write.compression)?;
+    let file = staged.writer(options.write.compression)?;
     let mut job = Job::new(file, options, trees);
     let added = job.add_all(inputs, progress);
     let all = job.progress;
     let trees = std::mem::take(&mut job.trees);
-    let made = added.and_then(|()| job.finish());
+    let made = added.and_then(|()| {
+        let (report, file) = job.finish()?;
+        staged.complete(file, options.verify)?;
+        Ok(report)
+    });
     let mut report = made.map_err(|error| staged.explain(error, all.n_bytes))?;
     if options.verify {
         report.proof = Some(match report.ntuples.is_empty() {
@@ -163,7 +170,7 @@ fn make(
                     threads: options.write.threads,
                     ..ProofOptions::default()
                 };
-                let output = proven::staged_ntuple(staged, None);
+                let output = staged.input(None, &options.settings);
                 let finder = |input: (usize, &Input), path: &str| trees.find(&output, input, path);
                 proven::prove_staged(&output, inputs, &finder, proof, all, progress)?
             }
@@ -179,7 +186,7 @@ fn make(
 
 /// A merge that is under way.
 struct Job<'o> {
-    file: FileWriter,
+    file: Output,
     options: &'o MergeOptions,
     /// What trees were converted to.
     trees: Trees,
@@ -213,7 +220,7 @@ struct Job<'o> {
 }
 
 impl<'o> Job<'o> {
-    fn new(file: FileWriter, options: &'o MergeOptions, trees: Trees) -> Self {
+    fn new(file: Output, options: &'o MergeOptions, trees: Trees) -> Self {
         Self {
             file,
             options,
@@ -328,7 +335,7 @@ impl<'o> Job<'o> {
         });
         let first = ntuple.n_entries();
         let choose = choose.as_mut().map(|choose| choose as Choose<'_>);
-        let takes = |name: &str| self.fields.takes(name);
+        let takes = |name: &str| self.fields.takes(path, name);
         let added = ntuple.add(&mut self.file, &reader, &takes, choose, &tick)?;
         self.progress.bytes = bytes.into_inner();
         if self.options.level == Level::L0 {
@@ -369,7 +376,7 @@ impl<'o> Job<'o> {
         if let Some(skipped) = descriptor
             .skipped
             .iter()
-            .find(|skipped| self.fields.takes(&skipped.name))
+            .find(|skipped| self.fields.takes(path, &skipped.name))
         {
             let reason = format!(
                 "{}; select the other fields to leave it out",
@@ -378,7 +385,7 @@ impl<'o> Job<'o> {
             return Err(first.unsupported(&skipped.name, &reason));
         }
         let mut top_level = descriptor.top_level.clone();
-        top_level.retain(|&id| self.fields.takes(descriptor.field_name(id)));
+        top_level.retain(|&id| self.fields.takes(path, descriptor.field_name(id)));
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.file.directory(folder)?;
         let write = WriteOptions {
@@ -401,7 +408,8 @@ impl<'o> Job<'o> {
         at
     }
 
-    fn finish(mut self) -> Result<MergeReport, RNTupleError> {
+    /// Completes all ntuples; returns the output, which is to be finished.
+    fn finish(mut self) -> Result<(MergeReport, Output), RNTupleError> {
         // an append may find that nothing is new
         let is_kept = self.existing.is_some() && self.options.others == OtherObjects::First;
         let mut inputs = self.report.inputs.iter();
@@ -441,10 +449,11 @@ impl<'o> Job<'o> {
         }
         self.report.histograms = self.histograms.len();
         let settings = self.options.write.compression;
-        self.histograms.finish(&mut self.file, settings)?;
-        self.report.shared_bytes = self.report.shared_in(self.file.sink());
-        self.file.finish()?;
-        Ok(self.report)
+        if self.report.histograms > 0 {
+            self.histograms.finish(self.file.root_file()?, settings)?;
+        }
+        self.report.shared_bytes = self.report.shared_in(&self.file);
+        Ok((self.report, self.file))
     }
 }
 
@@ -460,6 +469,8 @@ fn page_options(
     PageOptions {
         mode: options.mode,
         share: matches!(options.level, Level::Auto | Level::L0),
+        // a clone is independent of its input
+        refers: options.takes_append && matches!(options.level, Level::Auto | Level::L0),
         compression: options.compression,
         encodings: Encodings {
             split: options

@@ -37,10 +37,11 @@ impl Job<'_> {
             return Err(taken(opened, path, &key.class_name));
         }
         if let Some((existing, known)) = before {
-            let output = (&existing.opened, &mut self.file);
+            let output = (&existing.opened, self.file.root_file()?);
             self.histograms.add(output, path, known)?;
         }
-        self.histograms.add((opened, &mut self.file), path, key)?;
+        self.histograms
+            .add((opened, self.file.root_file()?), path, key)?;
         self.taken.insert(path.to_owned());
         merged.histograms += 1;
         Ok(())
@@ -71,7 +72,7 @@ impl Job<'_> {
         if !is_known {
             self.paths.add(opened.source.url(), path, key)?;
             let settings = self.options.write.compression;
-            let object = copy_object(&mut self.file, opened, (path, key), settings)?;
+            let object = copy_object(self.file.root_file()?, opened, (path, key), settings)?;
             if others == OtherObjects::Same {
                 let content = Content::of(opened, key, &object);
                 self.copied.insert(path.to_owned(), content);

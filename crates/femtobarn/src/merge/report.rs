@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use femtobarn_io::{ByteSink, public};
+use femtobarn_io::public;
 use femtobarn_rntuple::write::{Levels, Merged, hull};
 use serde_json::{Value, json};
 
@@ -11,6 +11,7 @@ use crate::left_behind::{AllLeftBehind, LeftBehind};
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::ProofReport;
 use crate::staged::Delivery;
+use crate::writable::Output;
 
 /// Why a field is not in the output.
 const NOT_IN_FIRST: &str = "the first file does not have it";
@@ -104,11 +105,15 @@ impl MergeReport {
     }
 
     /// Bytes of the output that share their disk blocks with other files, according to the file system.
-    pub(super) fn shared_in(&self, sink: &dyn ByteSink) -> Option<u64> {
+    pub(super) fn shared_in(&self, output: &Output) -> Option<u64> {
+        let Output::File(file) = output else {
+            return None;
+        };
         // asking syncs: once for all, and between copied parts there are only new blocks
         let ntuples = self.inputs.iter().flat_map(|input| &input.ntuples);
         let places = ntuples.map(|(_, merged)| &merged.place);
-        sink.shared_bytes(&places.fold(0..0, |all, place| hull(&all, place)))
+        file.sink()
+            .shared_bytes(&places.fold(0..0, |all, place| hull(&all, place)))
     }
 
     /// The report as JSON.

@@ -323,7 +323,10 @@ const ENDPOINTS: [&str; 4] = [
 /// What else says which file a URL of an object store means.
 fn endpoint(url: &str, settings: &Settings) -> Result<String, IoError> {
     let mut out = String::new();
-    if matches!(protocol(url), Some(Protocol::Object(_))) {
+    if matches!(
+        protocol(url),
+        Some(Protocol::Object(_) | Protocol::Objects(Some(_)))
+    ) {
         for name in ["endpoint", "profile"] {
             if let Some(value) = settings.text(name)? {
                 out += &format!(" {name}={}", public(&value));

@@ -47,7 +47,9 @@ pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
     let is_others = is_foreign(url) || foreign_for(url, settings).is_ok_and(|o| o.is_some());
     let source = match protocol(url) {
         _ if is_others => way.file(|| open_remote(url, settings)),
-        Some(Protocol::Several) => way.file(|| open_remote(url, settings)),
+        Some(Protocol::Several | Protocol::Objects(None)) => {
+            way.file(|| open_remote(url, settings))
+        }
         _ if !is_remote(url) => {
             let path = crate::url::local_path(url);
             way.file(|| {

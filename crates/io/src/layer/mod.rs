@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::report::report_if_set;
-use crate::{ByteSource, IoError, Settings, open_remote};
+use crate::{ByteSource, IoError, Settings, is_object_set, open_remote};
 
 mod cached;
 mod held;
@@ -28,11 +28,12 @@ pub fn open_layered(url: &str, settings: &Settings) -> Result<Arc<dyn ByteSource
     // a cache may have all of it, and then no server is asked
     report_if_set(settings)?;
     match settings.bytes("lazy_download")? {
-        Some(chunk) => Ok(LazyDownload::over(
+        // objects are chunks already
+        Some(chunk) if !is_object_set(url) => Ok(LazyDownload::over(
             open_remote(url, settings)?,
             chunk,
             settings,
         )?),
-        None => CachedSource::open(url, settings),
+        _ => CachedSource::open(url, settings),
     }
 }

@@ -20,22 +20,49 @@ pub(crate) struct Address {
     pub key: Path,
     /// Whether it ends with a slash, so it is not an object.
     pub is_folder: bool,
+    /// Whether it is the base of an ntuple's objects.
+    pub is_set: bool,
+    /// The server, if the URL contains it.
+    pub endpoint: Option<String>,
 }
 
 impl Address {
     /// Parses a URL in the forms of fsspec and the crate `object_store`. Keys are not decoded: `%20` is not a space.
     pub fn parse(url: &str) -> Result<Self, IoError> {
+        // what is refused may be a secret
+        let shown = url.split(['?', '#']).next().unwrap_or_default();
         let failed = |why: &str| IoError::Remote {
-            url: public(url),
+            url: public(shown),
             source: why.into(),
         };
-        let Some(Protocol::Object(kind)) = protocol(url) else {
-            return Err(IoError::UnknownScheme { url: public(url) });
+        let (kind, is_set) = match protocol(url) {
+            Some(Protocol::Object(kind)) => (kind, false),
+            Some(Protocol::Objects(Some(kind))) => (kind, true),
+            _ => return Err(IoError::UnknownScheme { url: public(url) }),
         };
-        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        let (scheme, rest) = url.split_once("://").unwrap_or_default();
         if rest.contains(['?', '#']) {
             return Err(failed("the URL of an object must not contain ? or #"));
         }
+        if is_set && rest.contains('@') {
+            return Err(failed(
+                "the URL of an ntuple's objects must not contain @: give keys by settings or environment variables",
+            ));
+        }
+        let protocol = scheme.to_ascii_lowercase();
+        let server = protocol.strip_prefix("ntpl+s3+").map(|protocol| {
+            let (host, rest) = rest.split_once('/').unwrap_or((rest, ""));
+            (format!("{protocol}://{host}"), rest)
+        });
+        let (endpoint, rest) = match server {
+            Some((endpoint, rest)) => (Some(endpoint), rest),
+            None => (None, rest),
+        };
+        let rest = if is_set {
+            rest.trim_end_matches('/')
+        } else {
+            rest
+        };
         let (server, key) = rest.split_once('/').unwrap_or((rest, ""));
         let (bucket, host) = match server.split_once('@') {
             Some((container, host)) if kind == Kind::Azure => (container, Some(host.to_owned())),
@@ -48,12 +75,17 @@ impl Address {
         }
         let parsed = Path::parse(key).map_err(|error| failed(&error.to_string()))?;
         Ok(Self {
-            url: public(url),
+            url: match is_set {
+                true => public(url).trim_end_matches('/').to_owned(),
+                false => public(url),
+            },
             kind,
             bucket: bucket.to_owned(),
             host,
             is_folder: key.is_empty() || key.ends_with('/'),
             key: parsed,
+            is_set,
+            endpoint,
         })
     }
 }
@@ -90,6 +122,47 @@ mod tests {
         }
         for folder in ["s3://b", "s3://b/", "s3://b/a/"] {
             assert!(Address::parse(folder).unwrap().is_folder, "{folder}");
+        }
+    }
+
+    #[test]
+    fn bases_of_objects_are_those_of_root() {
+        for (url, endpoint, bucket, key) in [
+            (
+                "ntpl+s3+http://127.0.0.1:9000/b/a/n//",
+                Some("http://127.0.0.1:9000"),
+                "b",
+                "a/n",
+            ),
+            (
+                "NTPL+S3+HTTPS://S3.cern.ch/B/n",
+                Some("https://S3.cern.ch"),
+                "B",
+                "n",
+            ),
+            ("ntpl+s3://b/n/", None, "b", "n"),
+            ("ntpl+gs://b/n", None, "b", "n"),
+            ("ntpl+az://b/n", None, "b", "n"),
+        ] {
+            let found = Address::parse(url).unwrap();
+            let known = (
+                found.endpoint.as_deref(),
+                &*found.bucket,
+                found.key.as_ref(),
+            );
+            assert_eq!(known, (endpoint, bucket, key));
+            assert!(found.is_set && !found.is_folder && !found.url.ends_with('/'));
+        }
+        for (url, said) in [
+            ("ntpl+s3+https://me:secret@h/b/n", "must not contain @"),
+            ("ntpl+s3+https://h/b/n?secret", "must not contain ?"),
+            ("ntpl+s3+https://h/b/n#secret", "must not contain ?"),
+            ("ntpl+s3+https://h", "e.g. s3://bucket/key"),
+        ] {
+            let error = Address::parse(url).unwrap_err();
+            let cause = std::error::Error::source(&error).unwrap().to_string();
+            assert!(cause.contains(said), "{url}: {cause}");
+            assert!(!format!("{error}{cause}").contains("secret"));
         }
     }
 

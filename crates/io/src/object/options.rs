@@ -212,6 +212,10 @@ fn s3(
         ("region", S3Key::Region.as_ref()),
     ];
     replace(&mut config, settings, &names)?;
+    if let Some(endpoint) = &address.endpoint {
+        config.insert(S3Key::S3Endpoint.as_ref().to_owned(), endpoint.clone());
+        config.remove(S3Key::VirtualHostedStyleRequest.as_ref());
+    }
     if settings.flag("anonymous")? {
         set_keys(&mut config, Keys::default());
         config.insert(S3Key::SkipSignature.as_ref().to_owned(), "true".to_owned());
@@ -232,7 +236,31 @@ fn s3(
             ),
         ));
     }
+    if address.is_set {
+        add_keys_of_root(&mut config, environment);
+    }
     Ok(config)
+}
+
+/// For an ntuple's objects, adds keys and region from the variables of ROOT, if there are no others.
+fn add_keys_of_root(config: &mut BTreeMap<String, String>, environment: &Environment) {
+    let given = |name: &str| environment.get(name).filter(|value| !value.is_empty());
+    let others = [S3Key::AccessKeyId, S3Key::WebIdentityTokenFile];
+    if !others.iter().any(|key| config.contains_key(key.as_ref()))
+        && let (Some(id), Some(secret)) = (given("S3_ACCESS_KEY"), given("S3_SECRET_KEY"))
+    {
+        let keys = Keys {
+            id: Some(id.clone()),
+            secret: Some(secret.clone()),
+            token: None,
+        };
+        set_keys(config, keys);
+    }
+    if let Some(region) = given("S3_REGION")
+        && !config.contains_key(S3Key::Region.as_ref())
+    {
+        config.insert(S3Key::Region.as_ref().to_owned(), region.clone());
+    }
 }
 
 /// Credentials that take precedence over the environment, or replace missing ones there: from the settings, from the

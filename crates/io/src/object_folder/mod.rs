@@ -70,7 +70,13 @@ impl ObjectFolder {
             why,
         };
         match protocol(base) {
-            Some(Protocol::Object(_)) => Ok(base.trim_end_matches('/').to_owned()),
+            Some(Protocol::Object(_) | Protocol::Objects(Some(_))) => {
+                Ok(base.trim_end_matches('/').to_owned())
+            }
+            Some(Protocol::Objects(None)) => {
+                let path = base.split_once("://").map_or("", |(_, path)| path);
+                Self::plain(&format!("file://{path}"))
+            }
             Some(_) => Err(failed(
                 "objects must be in a local directory or in a bucket (s3://, gs://, az://)",
             )),

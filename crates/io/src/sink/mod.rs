@@ -20,6 +20,7 @@ pub use http::HttpSink;
 pub use local::LocalSink;
 pub use memory::MemorySink;
 pub use object::ObjectSink;
+pub(crate) use object::{MAKER, random_name};
 pub use temp_sibling::{TempSibling, sweep, wanted_name};
 pub use transfer::Transferred;
 pub use whole::{OnBytes, Sent, send};

@@ -35,7 +35,8 @@ const UPLOADS: usize = 4;
 const OF_ANOTHER: &str = "another process has started the upload";
 
 /// The metadata key for the creator of an object.
-const MAKER: Attribute = Attribute::Metadata(std::borrow::Cow::Borrowed("femtobarnmaker"));
+pub(crate) const MAKER: Attribute =
+    Attribute::Metadata(std::borrow::Cow::Borrowed("femtobarnmaker"));
 
 /// An object in an object store (`s3://`, `gs://`, `az://`). It appears completely with [`ByteSink::commit`], or not at
 /// all. Written data are split into parts. Complete parts are sent while others are written, a few at a time; if too
@@ -101,6 +102,15 @@ impl ObjectSink {
             let (url, found) = (address.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
+        Self::at(address, replaces, settings)
+    }
+
+    /// As [`create`](Self::create), for a parsed URL.
+    pub(crate) fn at(
+        address: Address,
+        replaces: bool,
+        settings: &Settings,
+    ) -> Result<Self, IoError> {
         let first = settings.bytes("part_size")?.unwrap_or(PART_SIZE);
         if !PART_SIZES.contains(&first) {
             return Err(IoError::Setting {
@@ -110,10 +120,9 @@ impl ObjectSink {
         }
         let options = Options::of(&address, settings)?;
         let at_once = settings.number("requests_at_once")?.unwrap_or(UPLOADS);
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| IoError::Create {
+        let maker = random_name().map_err(|source| IoError::Create {
             url: address.url.clone(),
-            source: io::Error::other(error.to_string()),
+            source,
         })?;
         let sink = Self {
             store: object::store(&address, &options)?,
@@ -122,12 +131,18 @@ impl ObjectSink {
             layout: Layout::new(first),
             slots: Arc::new(Semaphore::new(at_once.min(Semaphore::MAX_PERMITS))),
             upload: OnceCell::new(),
-            maker: random.iter().map(|byte| format!("{byte:02x}")).collect(),
+            maker,
             state: Mutex::default(),
             address,
         };
         sink.wait(sink.check_free())?;
         Ok(sink)
+    }
+
+    /// The same with another maker in its metadata, which no other object has.
+    pub(crate) fn made_by(mut self, maker: String) -> Self {
+        self.maker = maker;
+        self
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -232,6 +247,13 @@ impl ObjectSink {
         state.sent.insert(index, None);
         Ok(state.held.remove(&index))
     }
+}
+
+/// A name that nothing else has.
+pub(crate) fn random_name() -> io::Result<String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 impl State {

@@ -31,7 +31,7 @@ pub(crate) use http::{
 pub use local::LocalSource;
 pub use memory::MemorySource;
 pub use object::ObjectSource;
-pub(crate) use object::{list as list_objects, state_of as state_of_object};
+pub(crate) use object::{Ranged, list as list_objects, of_object, state_of as state_of_object};
 pub(crate) use several::open_several;
 pub use several::{SourceState, SourceStatus};
 pub use xrootd::XrootdSource;
@@ -150,6 +150,17 @@ pub trait ByteSource: Send + Sync + Debug {
     /// The servers that the file is read from, if there may be several.
     fn sources(&self) -> Option<Vec<SourceStatus>> {
         self.inner()?.sources()
+    }
+
+    /// The objects of another set, at a base relative to that of these objects; `None` if the source has no objects.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    fn objects_below(&self, base: &str) -> Result<Option<Arc<dyn ByteSource>>, IoError> {
+        match self.inner() {
+            Some(inner) => inner.objects_below(base),
+            None => Ok(None),
+        }
     }
 
     /// The same source for reads of another stage; `None` if stages are not recorded.

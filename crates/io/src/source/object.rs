@@ -17,6 +17,7 @@ use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Address, Counted, Kind, Options, Store};
 use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
+use crate::sink::MAKER;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
 /// Size of each end that is fetched at opening, in one round trip.
@@ -113,29 +114,37 @@ impl ObjectSource {
         let (_, bytes) = find_held(&self.held, range)?;
         Some(bytes)
     }
+}
 
+/// An object that is read in ranges.
+pub(crate) struct Ranged<'a> {
+    pub store: &'a Store,
+    pub address: &'a Address,
+    pub traffic: &'a Arc<TrafficCounters>,
+    /// Its required state; none if it never changes, and its size is not known.
+    pub state: Option<&'a SourceMeta>,
+    /// Who must have made it, if its metadata tell.
+    pub maker: Option<String>,
+}
+
+impl Ranged<'_> {
     /// Reads one range. If the body breaks, the rest is requested again, as long as there is progress.
-    async fn get(&self, store: &Store, range: Range<u64>) -> Result<Bytes, IoError> {
-        let expected = self.meta.check(&self.address.url, &range)?;
-        let mut bytes = BytesMut::with_capacity(expected);
+    pub async fn get(&self, range: Range<u64>) -> Result<Bytes, IoError> {
+        let expected = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let mut bytes = BytesMut::new();
         loop {
             let (before, start) = (bytes.len(), Instant::now());
-            let failure = match self.get_rest(store, &range, &mut bytes).await {
+            let failure = match self.get_rest(&range, &mut bytes).await {
                 Ok(()) if bytes.len() == expected => return Ok(bytes.freeze()),
-                Ok(()) => IoError::ShortRead {
-                    url: self.address.url.clone(),
-                    offset: range.start,
-                    expected: expected as u64,
-                    found: bytes.len() as u64,
-                },
+                Ok(()) => self.short(&range, bytes.len() as u64),
                 Err(failure) => failure,
             };
             let may_pass = matches!(failure, IoError::Remote { .. } | IoError::ShortRead { .. });
             let is_beyond = bytes.len() > expected;
             // the store has already retried a request that was slow or received nothing
             let came = (bytes.len() - before) as u64;
-            let is_vain = came == 0 || store.rate.is_missed(came, start.elapsed());
-            if !may_pass || is_beyond || is_vain || store.most_retries == 0 {
+            let is_vain = came == 0 || self.store.rate.is_missed(came, start.elapsed());
+            if !may_pass || is_beyond || is_vain || self.store.most_retries == 0 {
                 return Err(failure);
             }
             self.traffic.retry();
@@ -143,36 +152,57 @@ impl ObjectSource {
         }
     }
 
+    /// The error for an object with fewer bytes.
+    fn short(&self, range: &Range<u64>, found: u64) -> IoError {
+        IoError::ShortRead {
+            url: self.address.url.clone(),
+            offset: range.start,
+            expected: range.end - range.start,
+            found,
+        }
+    }
+
     /// Requests the missing rest of a range, and reads as much of it as arrives.
-    async fn get_rest(
-        &self,
-        store: &Store,
-        range: &Range<u64>,
-        bytes: &mut BytesMut,
-    ) -> Result<(), IoError> {
-        let failed = |error| match object::is_unsatisfiable(&error) {
+    async fn get_rest(&self, range: &Range<u64>, bytes: &mut BytesMut) -> Result<(), IoError> {
+        let (store, url) = (self.store, || self.address.url.clone());
+        let failed = |error| match (object::is_unsatisfiable(&error), self.state) {
             // the range is inside the opened object
-            true => IoError::Changed {
-                url: self.address.url.clone(),
-            },
-            false => object::read(&self.address, error),
+            (true, Some(_)) => IoError::Changed { url: url() },
+            (true, None) => self.short(range, 0),
+            (false, _) => object::read(self.address, error),
         };
         let _slot = store.slots.acquire().await;
         let wanted = range.start + bytes.len() as u64..range.end;
         let options = GetOptions {
-            if_match: self.meta.etag.clone(),
+            if_match: self.state.and_then(|state| state.etag.clone()),
             range: Some(GetRange::Bounded(wanted.clone())),
-            extensions: Counted::by(&self.traffic),
+            extensions: Counted::by(self.traffic),
             ..GetOptions::default()
         };
         let answer = store.objects.get_opts(&self.address.key, options).await;
         let answer = answer.map_err(failed)?;
-        let is_same = self.meta == of_object(&answer.meta);
-        if !is_same || answer.range != wanted {
-            let url = self.address.url.clone();
-            return Err(IoError::Changed { url });
+        match self.state {
+            Some(state) if *state != of_object(&answer.meta) || answer.range != wanted => {
+                return Err(IoError::Changed { url: url() });
+            }
+            None if answer.range != wanted => {
+                return Err(self.short(range, answer.meta.size.saturating_sub(range.start)));
+            }
+            _ => {}
         }
-        let most = bytes.len() as u64 + (wanted.end - wanted.start);
+        if let (Some(expected), Some(found)) = (&self.maker, answer.attributes.get(&MAKER))
+            && found.as_ref() != expected
+        {
+            return Err(IoError::Remote {
+                url: url(),
+                source: "this is another object, according to its metadata: it was exchanged, or is of another writer"
+                    .into(),
+            });
+        }
+        // the object has them, according to the store
+        let n_wanted = wanted.end - wanted.start;
+        bytes.reserve(usize::try_from(n_wanted).unwrap_or(usize::MAX));
+        let most = bytes.len() as u64 + n_wanted;
         let mut body = answer.into_stream();
         let received = self.traffic.received();
         while let Some(piece) = body.next().await {
@@ -188,7 +218,7 @@ impl ObjectSource {
 }
 
 /// Known properties of an object.
-fn of_object(meta: &ObjectMeta) -> SourceMeta {
+pub(crate) fn of_object(meta: &ObjectMeta) -> SourceMeta {
     SourceMeta {
         size: meta.size,
         modified: Some(meta.last_modified.into()),
@@ -421,12 +451,19 @@ impl ByteSource for ObjectSource {
             return Ok(held.into_iter().flatten().collect());
         }
         let store = self.store()?;
+        let object = Ranged {
+            store: &store,
+            address: &self.address,
+            traffic: &self.traffic,
+            state: Some(&self.meta),
+            maker: None,
+        };
         let reads = ranges.iter().zip(held).map(|(range, held)| {
-            let (store, range) = (&store, range.clone());
+            let (object, range) = (&object, range.clone());
             async move {
                 match held {
                     Some(bytes) => Ok(bytes),
-                    None => self.get(store, range).await,
+                    None => object.get(range).await,
                 }
             }
         });

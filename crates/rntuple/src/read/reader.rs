@@ -324,6 +324,9 @@ impl Reader {
 
     /// Opens an attribute set.
     pub fn attribute_set(&self, link: &LinkedAttributeSet) -> Result<Reader, RNTupleError> {
+        if let Some((store, anchor)) = self.store.attribute_set(&link.name)? {
+            return Self::open(store.clone(), &*store, &link.name, anchor, self.options);
+        }
         let context = self.context(self.store());
         let anchor = EnvelopeLink {
             length: u64::from(link.anchor_length),

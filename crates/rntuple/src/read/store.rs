@@ -1,7 +1,7 @@
 //! Page stores: where pages and envelopes are read from.
 //!
 //! All other code addresses pages by their [`PageAddress`](crate::spec::PageAddress) only. A file is one kind of store
-//! ([`FileStore`](super::FileStore)); objects of an object store, or values of keys, are others.
+//! ([`SourceStore`](super::SourceStore)); objects of an object store, or values of keys, are others.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -12,7 +12,10 @@ use bytes::Bytes;
 use femtobarn_io::{ByteSource, CacheUse, SourceInfo, SourceStatus, Stage, Traffic, coalesce};
 
 use crate::RNTupleError;
-use crate::spec::{PageAddress, StoredRange};
+use crate::spec::{Anchor, ObjectAnchor, PageAddress, StoredRange};
+
+/// A store, and the anchor of the ntuple in it.
+pub type OpenedStore = (Arc<dyn PageStore>, Anchor);
 
 /// Why bytes cannot be in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +36,19 @@ pub trait PageStore: Send + Sync + Debug {
 
     /// The file with the pages; none if they are not in one file. Pages of a file can be copied and shared as regions.
     fn file(&self) -> Option<&Arc<dyn ByteSource>>;
+
+    /// The anchor of the objects of a set; none of other stores. Their pages can be part of another set.
+    fn objects(&self) -> Option<&ObjectAnchor> {
+        None
+    }
+
+    /// The store of an attribute set that is not in this store, and its anchor; none if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be opened.
+    fn attribute_set(&self, _name: &str) -> Result<Option<OpenedStore>, RNTupleError> {
+        Ok(None)
+    }
 
     /// Checks address and size of bytes, without reading them.
     ///
@@ -204,7 +220,7 @@ pub(crate) fn part_of<'b>(
 mod tests {
     use femtobarn_io::MemorySource;
 
-    use super::super::FileStore;
+    use super::super::SourceStore;
     use super::*;
 
     fn stored(id: u64, offset: u32, size: u64) -> StoredRange {
@@ -216,7 +232,7 @@ mod tests {
     fn requests_reach_over_pages_of_an_object_and_not_over_objects_or_pieces() {
         // in memory, reading gaps has no benefit
         let source = MemorySource::new("mem:x", vec![0; 1 << 20]);
-        let store = FileStore::new(source, "x", 1000);
+        let store = SourceStore::new(source, "x", 1000);
         let file = |range| StoredRange::of_file(range);
         let wanted = [
             stored(4, 100, 50),

@@ -64,9 +64,14 @@ impl Anchor {
             footer: link(long(3)?, long(4)?, long(5)?),
             max_key_size: long(6)?,
         };
-        let [epoch, ..] = anchor.version;
+        anchor.checked()
+    }
+
+    /// The anchor, if its format is known.
+    pub(super) fn checked(self) -> Result<Self, SpecError> {
+        let [epoch, ..] = self.version;
         let found = match epoch {
-            1 => return Ok(anchor),
+            1 => return Ok(self),
             0 => "0, a release candidate of 2024 or earlier; its data must be written again, by ROOT 6.34 or later".into(),
             epoch => format!("{epoch}, which needs a newer femtobarn or ROOT"),
         };
@@ -84,6 +89,7 @@ impl Anchor {
     }
 }
 
+/// The link to an envelope in a file.
 fn link(offset: u64, size: u64, length: u64) -> EnvelopeLink {
     EnvelopeLink {
         length,

@@ -3,9 +3,10 @@
 use super::address::{PageAddress, StoredRange};
 use super::cursor::{Cursor, SpecError};
 
-/// Types of locators with a type: a large range of the file, and an object.
+/// Types of locators with a type: a large range of the file, an object, and a range of an object.
 pub(super) const LARGE: u8 = 1;
 pub(super) const OBJECT: u8 = 2;
+pub(super) const IN_OBJECT: u8 = 3;
 
 /// Parses a locator of any type: where an envelope is stored, or a page without its checksum. An unknown type is skipped by
 /// the locator's own size.
@@ -35,13 +36,19 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<StoredRange, SpecError> {
             let address = PageAddress::File(payload.u64("large locator offset")?);
             Ok(StoredRange { address, size })
         }
-        (OBJECT, 12 | 16) => {
+        (OBJECT | IN_OBJECT, 12 | 16) => {
             let size = match n_bytes {
                 12 => payload.u32("object locator size")?.into(),
                 _ => payload.u64("object locator size")?,
             };
-            let id = payload.u64("object locator number")?;
-            let address = PageAddress::Object { id, offset: 0 };
+            let (id, offset) = match kind {
+                OBJECT => (payload.u64("object locator number")?, 0),
+                _ => {
+                    let id = payload.u32("object locator number")?;
+                    (id.into(), payload.u32("object locator offset")?)
+                }
+            };
+            let address = PageAddress::Object { id, offset };
             Ok(StoredRange { address, size })
         }
         (other, _) => Ok(StoredRange {
@@ -124,6 +131,24 @@ mod tests {
             let locator = parse(&mut Cursor::new(&bytes)).unwrap();
             let address = PageAddress::Object { id: 7, offset: 0 };
             assert_eq!(locator, StoredRange { address, size: 9 });
+        }
+    }
+
+    #[test]
+    fn a_range_of_an_object_has_a_number_and_an_offset_of_32_bits() {
+        let place = [3, 2, 1, 0, 7, 6, 5, 4];
+        for (head, size) in [
+            ([0xf0u8, 0xff, 0xff, 0xfc], &9u32.to_le_bytes()[..]),
+            ([0xec, 0xff, 0xff, 0xfc], &(9u64 << 32).to_le_bytes()),
+        ] {
+            let bytes = [&head[..], size, &place].concat();
+            let found = parse(&mut Cursor::new(&bytes)).unwrap();
+            let address = PageAddress::Object {
+                id: 0x0001_0203,
+                offset: 0x0405_0607,
+            };
+            assert_eq!(found.address, address);
+            assert_eq!(found.size, if size.len() == 4 { 9 } else { 9 << 32 });
         }
     }
 }

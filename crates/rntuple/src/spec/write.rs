@@ -5,7 +5,7 @@ use super::anchor::Anchor;
 use super::description::{ColumnRecord, FieldRecord, Role, SchemaDescription};
 use super::envelope::EnvelopeKind;
 use super::footer::{ClusterGroup, LinkedAttributeSet};
-use super::locator::{EnvelopeLink, LARGE, OBJECT};
+use super::locator::{EnvelopeLink, IN_OBJECT, LARGE, OBJECT};
 use super::out::Out;
 use super::page_list::{ClusterSummary, Page};
 
@@ -38,11 +38,16 @@ impl Out {
             (PageAddress::File(offset), _) => {
                 self.u32(typed(LARGE, 20)).u64(stored.size).u64(offset)
             }
-            (PageAddress::Object { id, .. }, Ok(size)) => {
-                self.u32(typed(OBJECT, 16)).u32(size).u64(id)
-            }
-            (PageAddress::Object { id, .. }, Err(_)) => {
-                self.u32(typed(OBJECT, 20)).u64(stored.size).u64(id)
+            (PageAddress::Object { id, offset }, size) => {
+                // a number of 64 bits, or number and offset of 32 bits each
+                let (kind, place) = match offset {
+                    0 => (OBJECT, id),
+                    offset => (IN_OBJECT, u64::from(offset) << 32 | id),
+                };
+                match size {
+                    Ok(size) => self.u32(typed(kind, 16)).u32(size).u64(place),
+                    Err(_) => self.u32(typed(kind, 20)).u64(stored.size).u64(place),
+                }
             }
             (PageAddress::Unknown(kind), _) => self.u32(typed(kind, 4)),
         };

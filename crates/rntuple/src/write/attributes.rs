@@ -65,6 +65,7 @@ impl AttributeSetWriter {
             description: String::new(),
             ..options.clone()
         };
+        let sink = sink.attribute_set(name)?;
         let ntuple = NTupleWriter::new(sink, 0, name, &model, options)?;
         Ok(Self { ntuple, end: 0 })
     }
@@ -118,6 +119,7 @@ impl AttributeSetWriter {
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(Arc::new(schema), arrays)
             .map_err(|error| unwritable(self.ntuple.name(), error.to_string()))?;
+        let sink = sink.attribute_set(self.ntuple.name())?;
         self.ntuple.extend(sink, &batch)?;
         let end = ranges.iter().map(|range| range.end).max();
         self.end = self.end.max(end.unwrap_or(0));
@@ -144,17 +146,24 @@ impl AttributeSetWriter {
         mut self,
         sink: &mut dyn PageSink,
     ) -> Result<LinkedAttributeSet, RNTupleError> {
+        let name = self.ntuple.name().to_owned();
+        let mut link = LinkedAttributeSet {
+            schema_version_major: 1,
+            schema_version_minor: 0,
+            anchor_length: 0,
+            anchor: StoredRange::default(),
+            name: name.clone(),
+        };
+        if !sink.links_sets() {
+            self.ntuple.finish(sink.attribute_set(&name)?)?;
+            return Ok(link);
+        }
         let anchor = spec::anchor(&self.ntuple.close(sink)?);
-        let stored = StoredRange {
+        link.anchor_length = u32::try_from(anchor.len()).unwrap_or(u32::MAX);
+        link.anchor = StoredRange {
             address: sink.append_payload(&anchor, self.ntuple.options())?,
             size: anchor.len() as u64,
         };
-        Ok(LinkedAttributeSet {
-            schema_version_major: 1,
-            schema_version_minor: 0,
-            anchor_length: u32::try_from(anchor.len()).unwrap_or(u32::MAX),
-            anchor: stored,
-            name: self.ntuple.name().to_owned(),
-        })
+        Ok(link)
     }
 }

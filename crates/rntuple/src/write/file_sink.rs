@@ -73,6 +73,10 @@ impl PageSink for FileWriter {
         Ok(())
     }
 
+    fn attribute_set(&mut self, _name: &str) -> Result<&mut dyn PageSink, RNTupleError> {
+        Ok(self)
+    }
+
     fn file(&mut self) -> Option<&mut FileWriter> {
         Some(self)
     }

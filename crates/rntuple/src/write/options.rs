@@ -1,5 +1,41 @@
 //! Options for writing an ntuple.
 
+use femtobarn_io::units::parse_bytes;
+
+/// The size of objects, if an ntuple is written as objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectSize {
+    /// One page, as ROOT writes.
+    Page,
+    /// Pages of a cluster up to this number of bytes. A larger page is an object.
+    Bytes(u64),
+    /// All pages of a cluster, up to 1 GiB.
+    Cluster,
+}
+
+impl ObjectSize {
+    /// The default: 16 MB.
+    pub const USUAL: Self = Self::Bytes(16_000_000);
+
+    /// The largest number of bytes. Each object is in memory until it is sent.
+    pub const LARGEST: u64 = 1 << 30;
+
+    /// Parses "page", "cluster", or a number of bytes, as "16 MB".
+    ///
+    /// # Errors
+    /// If it is something else, or out of range, as text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match (text, parse_bytes(text)) {
+            ("page", _) => Ok(Self::Page),
+            ("cluster", _) => Ok(Self::Cluster),
+            (_, Some(bytes)) if (1..=Self::LARGEST).contains(&bytes) => Ok(Self::Bytes(bytes)),
+            _ => Err(format!(
+                "invalid object_size {text:?}: expected \"page\", \"cluster\", or a size up to 1 GiB, e.g. \"16 MB\""
+            )),
+        }
+    }
+}
+
 /// Options for writing an ntuple.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
@@ -27,6 +63,8 @@ pub struct WriteOptions {
     pub description: String,
     /// Whether an existing ntuple of the name is hidden as an older cycle; otherwise it is an error.
     pub new_cycle: bool,
+    /// The size of objects, if the ntuple is written as objects; none for the setting `object_size`.
+    pub object_size: Option<ObjectSize>,
 }
 
 /// Approximate size of the slices in which entries are processed, so that little data wait for pages.
@@ -64,6 +102,7 @@ impl Default for WriteOptions {
             threads: 1,
             description: String::new(),
             new_cycle: false,
+            object_size: None,
         }
     }
 }
@@ -99,6 +138,19 @@ impl WriteOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_of_objects_are_words_or_bytes() {
+        assert_eq!(ObjectSize::parse("16 MB"), Ok(ObjectSize::USUAL));
+        assert_eq!(ObjectSize::parse("page"), Ok(ObjectSize::Page));
+        assert_eq!(ObjectSize::parse("cluster"), Ok(ObjectSize::Cluster));
+        for bad in ["", "0", "pages", "-1", "2 GiB"] {
+            assert!(
+                ObjectSize::parse(bad).unwrap_err().contains("16 MB"),
+                "{bad}"
+            );
+        }
+    }
 
     #[test]
     fn writing_takes_the_memory_that_the_guides_state() {

@@ -80,6 +80,7 @@ pub(super) fn append_cluster(
         *first += column.n_elements;
     }
     let addresses = append_pages(sink, &stored.pages, options)?;
+    sink.end_cluster()?;
     let written = |(column, (places, first)): (&FilledColumn, (Vec<usize>, u64))| {
         let pages = column.pages.iter().zip(places).map(|(page, at)| {
             let address = addresses.get(at).copied().unwrap_or_default();

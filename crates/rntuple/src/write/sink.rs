@@ -6,7 +6,26 @@ use femtobarn_rootfile::FileWriter;
 
 use super::options::WriteOptions;
 use crate::RNTupleError;
+use crate::read::PageStore;
 use crate::spec::{Anchor, PageAddress};
+
+/// The numbers of other objects in an ntuple: for each range of numbers, the first one there and the first one here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renumbered(Vec<(u64, u64)>);
+
+impl Renumbered {
+    /// From ranges in the order of their first numbers there.
+    pub(super) fn new(ranges: Vec<(u64, u64)>) -> Self {
+        Self(ranges)
+    }
+
+    /// The number of an object here.
+    pub fn find(&self, id: u64) -> Option<u64> {
+        let at = self.0.partition_point(|(there, _)| *there <= id);
+        let (there, here) = self.0.get(at.checked_sub(1)?)?;
+        here.checked_add(id - there)
+    }
+}
 
 /// The location of an ntuple in a sink.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +82,32 @@ pub trait PageSink: Send + Debug {
     /// # Errors
     /// If writing fails, or the name has been taken in the meantime.
     fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError>;
+
+    /// Called after the pages of each cluster.
+    ///
+    /// # Errors
+    /// If writing fails.
+    fn end_cluster(&mut self) -> Result<(), RNTupleError> {
+        Ok(())
+    }
+
+    /// The sink for an attribute set: this one, if it can have several ntuples.
+    ///
+    /// # Errors
+    /// If there can be no set of this name.
+    fn attribute_set(&mut self, name: &str) -> Result<&mut dyn PageSink, RNTupleError>;
+
+    /// Whether the anchors of attribute sets are written as payloads, to which the footer links. Otherwise, each set is
+    /// published in its [own sink](Self::attribute_set).
+    fn links_sets(&self) -> bool {
+        true
+    }
+
+    /// Makes the objects of a store part of the ntuple, where they are; returns their numbers in it. None if pages have to
+    /// be copied.
+    fn shares(&mut self, _store: &dyn PageStore) -> Option<Renumbered> {
+        None
+    }
 
     /// The file being written, to which regions of other files can be copied; none for other sinks.
     fn file(&mut self) -> Option<&mut FileWriter>;

@@ -8,7 +8,7 @@ use arrow_array::RecordBatch;
 use femtobarn_io::{ByteSource, LocalSource, MemorySource};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{
-    FileStore, Part, ReadOptions, ReadSchema, Reader, ReaderOptions, read,
+    Part, ReadOptions, ReadSchema, Reader, ReaderOptions, SourceStore, read,
 };
 use femtobarn_rntuple::spec::Anchor;
 use femtobarn_rootfile::RootFile;
@@ -48,7 +48,7 @@ pub fn open(source: Arc<dyn ByteSource>, path: &str) -> Arc<Reader> {
     let file = RootFile::open(source.clone()).unwrap();
     let key = file.find(path).unwrap();
     let anchor = Anchor::parse(&file.read_object(&key).unwrap()).unwrap();
-    let store = Arc::new(FileStore::new(source, path, anchor.max_key_size));
+    let store = Arc::new(SourceStore::new(source, path, anchor.max_key_size));
     let options = ReaderOptions::default();
     Arc::new(Reader::open(store.clone(), &*store, path, anchor, options).unwrap())
 }

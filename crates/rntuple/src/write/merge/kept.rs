@@ -6,7 +6,7 @@ use femtobarn_io::{Transferred, on_threads};
 
 use super::super::column::SealedPage;
 use super::super::payload::append_pages;
-use super::super::sink::PageSink;
+use super::super::sink::{PageSink, Renumbered};
 use super::clusters::{PlannedCluster, PlannedColumn};
 use super::options::{Levels, Merged, hull};
 use super::pages::{Encoding, Remaker, Source, element_type};
@@ -34,10 +34,18 @@ impl NTupleMerger {
             merged,
             ..
         } = adding;
+        let shared = match self.options.refers {
+            true => sink.shares(reader.store()),
+            false => None,
+        };
         let mut kept = Vec::new();
         for cluster in clusters {
             for column in cluster.columns.iter().filter(|column| column.is_kept()) {
                 let pages = column.pages.iter();
+                if shared.is_some() {
+                    merged.levels.shared += pages.map(Page::stored_size).sum::<u64>();
+                    continue;
+                }
                 let whole = pages.filter(|page| !self.is_copied(sink, reader, page));
                 kept.extend(whole.map(|&page| KeptPage {
                     page,
@@ -56,7 +64,12 @@ impl NTupleMerger {
         merged.n_clusters += clusters.len() as u64;
         let mut out = Vec::with_capacity(clusters.len());
         for cluster in clusters {
-            let columns = self.cluster(sink, reader, cluster, &moved, merged, *tick)?;
+            let place = match &shared {
+                Some(numbers) => Place::Shared(numbers),
+                None => Place::Moved(&moved),
+            };
+            let columns = self.cluster(sink, reader, cluster, &place, merged, *tick)?;
+            sink.end_cluster()?;
             out.push((cluster.n_entries, columns));
             merged.n_entries += cluster.n_entries;
         }
@@ -78,11 +91,12 @@ impl NTupleMerger {
         sink: &mut dyn PageSink,
         reader: &Reader,
         cluster: &PlannedCluster<'_>,
-        moved: &Moved,
+        place: &Place<'_>,
         merged: &mut Merged,
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<Vec<WrittenColumn>, RNTupleError> {
-        let remade = self.remake(sink, reader, cluster, merged, tick)?;
+        let is_shared = matches!(place, Place::Shared(_));
+        let remade = self.remake(sink, reader, (cluster, is_shared), merged, tick)?;
         let mut out = Vec::with_capacity(cluster.columns.len());
         for (at, column) in cluster.columns.iter().enumerate() {
             let mut pages = self.zeros(sink, at, column, merged)?;
@@ -90,7 +104,7 @@ impl NTupleMerger {
             for (number, page) in column.pages.iter().enumerate() {
                 pages.push(match remade.get(&(at, number)) {
                     Some(page) => *page,
-                    None => moved_page(reader, page, moved)?,
+                    None => placed_page(reader, page, place)?,
                 });
             }
             merged.n_pages += pages.len() as u64;
@@ -152,15 +166,17 @@ impl NTupleMerger {
         &mut self,
         sink: &mut dyn PageSink,
         reader: &Reader,
-        cluster: &PlannedCluster<'_>,
+        (cluster, is_shared): (&PlannedCluster<'_>, bool),
         merged: &mut Merged,
         tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<HashMap<(usize, usize), Page>, RNTupleError> {
         let mut wanted: Vec<(usize, usize, Page)> = Vec::new();
         for (at, column) in cluster.columns.iter().enumerate() {
             let pages = column.pages.iter().enumerate();
-            let pages =
-                pages.filter(|(_, page)| !column.is_kept() || self.is_copied(sink, reader, page));
+            let is_remade = |page: &Page, sink: &mut dyn PageSink| {
+                !column.is_kept() || !is_shared && self.is_copied(sink, reader, page)
+            };
+            let pages = pages.filter(|(_, page)| is_remade(page, sink));
             wanted.extend(pages.map(|(number, page)| (at, number, *page)));
         }
         let mut workers = std::mem::take(&mut self.workers);
@@ -243,15 +259,31 @@ fn levels_of(done: Transferred) -> Levels {
     }
 }
 
+/// Where kept pages are.
+enum Place<'a> {
+    /// In the output's file.
+    Moved(&'a Moved),
+    /// In the input's objects, which have these numbers in the output.
+    Shared(&'a Renumbered),
+}
+
 /// A kept page at its new location.
-fn moved_page(reader: &Reader, page: &Page, moved: &Moved) -> Result<Page, RNTupleError> {
+fn placed_page(reader: &Reader, page: &Page, place: &Place<'_>) -> Result<Page, RNTupleError> {
     let at = page.body.address;
-    let Some(offset) = moved.offset(at.offset()) else {
-        return Err(reader.inconsistent("page", "a place in the file", at));
+    let address = match (place, at) {
+        (Place::Moved(moved), _) => moved.offset(at.offset()).map(PageAddress::File),
+        (Place::Shared(numbers), PageAddress::Object { id, offset }) => {
+            let id = numbers.find(id);
+            id.map(|id| PageAddress::Object { id, offset })
+        }
+        (Place::Shared(_), _) => None,
+    };
+    let Some(address) = address else {
+        return Err(reader.inconsistent("page", "a place in the input", at));
     };
     Ok(Page {
         body: StoredRange {
-            address: PageAddress::File(offset),
+            address,
             ..page.body
         },
         ..*page

@@ -123,6 +123,10 @@ impl PageSink for Keyed {
         Ok(())
     }
 
+    fn attribute_set(&mut self, _name: &str) -> Result<&mut dyn PageSink, RNTupleError> {
+        Ok(self)
+    }
+
     fn file(&mut self) -> Option<&mut FileWriter> {
         None
     }
@@ -221,7 +225,7 @@ fn a_value_that_is_damaged_cut_or_missing_is_named() {
 fn addresses_of_another_kind_of_store_are_refused() {
     let keyed = stored(&batch(1000));
     let source = MemorySource::new("mem:other.root", vec![0; 1 << 20]);
-    let store = Arc::new(FileStore::new(source, "Events", 0));
+    let store = Arc::new(SourceStore::new(source, "Events", 0));
     let anchor = keyed.anchors["Events"];
     let opened = Reader::open(
         store.clone(),

@@ -4,6 +4,7 @@ mod append;
 mod faults;
 mod fields;
 mod keyed;
+mod objects;
 mod parallel;
 
 use std::sync::Arc;
@@ -19,7 +20,9 @@ use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
 use super::{NTupleWriter, WriteOptions};
 use crate::RNTupleError;
-use crate::read::{FileStore, Part, ReadOptions, ReadSchema, Reader, ReaderOptions, read, verify};
+use crate::read::{
+    Part, ReadOptions, ReadSchema, Reader, ReaderOptions, SourceStore, read, verify,
+};
 use crate::spec::Anchor;
 
 fn batch(n: usize) -> RecordBatch {
@@ -132,7 +135,7 @@ fn open(bytes: Vec<u8>, path: &str) -> (RecordBatch, Arc<Reader>) {
     let file = RootFile::open(source.clone()).unwrap();
     let key = file.find(path).unwrap();
     let anchor = Anchor::parse(&file.read_object(&key).unwrap()).unwrap();
-    let store = Arc::new(FileStore::new(source, "Events", anchor.max_key_size));
+    let store = Arc::new(SourceStore::new(source, "Events", anchor.max_key_size));
     let reader = Reader::open(
         store.clone(),
         &*store,

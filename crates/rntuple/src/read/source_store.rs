@@ -1,35 +1,94 @@
-//! Pages and envelopes in a file. Payloads that exceed MaxKeySize are split over several keys.
+//! Pages and envelopes in a source: in a file, or in the objects of a set.
+//!
+//! In files, payloads that exceed MaxKeySize are split over several keys.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use femtobarn_io::{ByteSource, CacheUse, SourceInfo, SourceStatus, Stage, Traffic};
+use femtobarn_io::{
+    ByteSource, CacheUse, LARGEST_OBJECT, SourceInfo, SourceStatus, Stage, Traffic, anchor_range,
+    object_address,
+};
 
-use super::store::{NotStored, PageStore, copy_into};
+use super::store::{NotStored, OpenedStore, PageStore, copy_into};
 use crate::RNTupleError;
-use crate::spec::{PageAddress, StoredRange};
+use crate::spec::{Anchor, ObjectAnchor, PageAddress, StoredRange};
 
 /// The smallest valid MaxKeySize for split payloads.
 const SMALLEST_KEY: u64 = 64;
 
-/// The pages and envelopes of an ntuple in a file.
+/// The pages and envelopes of an ntuple in a source.
 #[derive(Debug, Clone)]
-pub struct FileStore {
+pub struct SourceStore {
     source: Arc<dyn ByteSource>,
     /// Path of the ntuple in the file, for messages.
     path: String,
     /// Zero for no limit.
     max_key_size: u64,
+    /// The anchor, if the source has the objects of a set.
+    objects: Option<Arc<ObjectAnchor>>,
 }
 
-impl FileStore {
+impl SourceStore {
     /// The store of an ntuple in this file; `path` is its path there, for messages.
     pub fn new(source: Arc<dyn ByteSource>, path: &str, max_key_size: u64) -> Self {
         Self {
             source,
             path: path.to_owned(),
             max_key_size,
+            objects: None,
+        }
+    }
+
+    /// The store of an ntuple whose pages and envelopes are objects (see [`femtobarn_io::ObjectSetSource`]).
+    pub fn of_objects(source: Arc<dyn ByteSource>, path: &str, anchor: Arc<ObjectAnchor>) -> Self {
+        Self {
+            objects: Some(anchor),
+            ..Self::new(source, path, 0)
+        }
+    }
+
+    /// The store of an ntuple in objects, and its anchor, which is read and checked.
+    ///
+    /// # Errors
+    /// If the anchor cannot be read, or is damaged.
+    pub fn open_objects(
+        source: Arc<dyn ByteSource>,
+        path: &str,
+    ) -> Result<(Self, Anchor), RNTupleError> {
+        let range = anchor_range(source.meta().size);
+        let bytes = source.read_ranges(std::slice::from_ref(&range))?;
+        let bytes = bytes.first().map_or(&[][..], |bytes| bytes);
+        let anchor = ObjectAnchor::parse(bytes).map_err(|error| RNTupleError::Spec {
+            url: source.url().into(),
+            ntuple: path.to_owned(),
+            structure: "anchor",
+            at: PageAddress::File(0),
+            source: error,
+        })?;
+        let links = anchor.anchor;
+        Ok((Self::of_objects(source, path, Arc::new(anchor)), links))
+    }
+
+    /// The same store over a layer of its source.
+    #[must_use]
+    pub fn over(&self, source: Arc<dyn ByteSource>) -> Self {
+        Self {
+            source,
+            ..self.clone()
+        }
+    }
+
+    /// The range of these bytes in the source; none if they are not of its kind.
+    pub fn range(&self, stored: &StoredRange) -> Option<Range<u64>> {
+        match stored.address {
+            PageAddress::Object { id, offset } if self.objects.is_some() => {
+                let end = u64::from(offset).checked_add(stored.size)?;
+                let start = object_address(id, offset)?;
+                (end <= 1 << 32).then(|| start..start + stored.size)
+            }
+            _ => stored.in_file().filter(|_| self.objects.is_none()),
         }
     }
 
@@ -46,16 +105,17 @@ impl FileStore {
     /// The range of a payload that is stored in one piece; none for others.
     fn piece(&self, stored: &StoredRange) -> Option<Range<u64>> {
         let is_whole = stored.size <= self.largest_piece();
-        stored.in_file().filter(|_| is_whole)
+        self.range(stored).filter(|_| is_whole)
     }
 
     /// The range of the first key of a payload.
     fn first_key(&self, stored: &StoredRange) -> Result<Range<u64>, RNTupleError> {
         let size = stored.size.min(self.largest_piece());
-        let PageAddress::File(offset) = stored.address else {
-            return Err(self.outside(stored.address, size));
-        };
-        self.key(offset, size)
+        let first = StoredRange { size, ..*stored };
+        match self.range(&first) {
+            Some(range) => self.key(range.start, size),
+            None => Err(self.outside(stored.address, size)),
+        }
     }
 
     fn key(&self, offset: u64, size: u64) -> Result<Range<u64>, RNTupleError> {
@@ -66,7 +126,10 @@ impl FileStore {
     }
 
     fn outside(&self, address: PageAddress, size: u64) -> RNTupleError {
-        let expected = format!("a range in {} bytes", self.source.meta().size);
+        let expected = match self.objects.is_some() {
+            true => "a range in an object of at most 4 GiB".to_owned(),
+            false => format!("a range in {} bytes", self.source.meta().size),
+        };
         let found = format!("{size} bytes at {address}");
         self.inconsistent("position of a payload", expected, found)
     }
@@ -110,17 +173,41 @@ impl FileStore {
     }
 }
 
-impl PageStore for FileStore {
+impl PageStore for SourceStore {
     fn info(&self) -> SourceInfo<'_> {
         self.source.info()
     }
 
     fn file(&self) -> Option<&Arc<dyn ByteSource>> {
-        Some(&self.source)
+        self.objects.is_none().then_some(&self.source)
+    }
+
+    fn objects(&self) -> Option<&ObjectAnchor> {
+        self.objects.as_deref()
+    }
+
+    fn attribute_set(&self, name: &str) -> Result<Option<OpenedStore>, RNTupleError> {
+        let base = self
+            .objects()
+            .and_then(|anchor| anchor.attribute_base(name));
+        let source = base.map(|base| self.source.objects_below(&base));
+        let Some(source) = source.transpose()?.flatten() else {
+            return Ok(None);
+        };
+        let (store, anchor) = Self::open_objects(source, name)?;
+        Ok(Some((Arc::new(store), anchor)))
     }
 
     /// The other keys of a payload are checked when they are read.
     fn check(&self, stored: &StoredRange) -> Result<(), NotStored> {
+        if let (PageAddress::Object { .. }, true) = (stored.address, self.objects.is_some()) {
+            let expected =
+                || format!("a range in an object of at most 4 GiB, up to object {LARGEST_OBJECT}");
+            let is_there = self.range(stored).is_some();
+            return is_there.then_some(()).ok_or_else(|| NotStored::Beyond {
+                expected: expected(),
+            });
+        }
         let size = self.source.meta().size;
         let PageAddress::File(offset) = stored.address else {
             return Err(NotStored::Elsewhere);
@@ -161,7 +248,7 @@ impl PageStore for FileStore {
     }
 
     fn will_need(&self, stored: &[StoredRange]) {
-        let ranges = stored.iter().filter_map(|stored| stored.in_file());
+        let ranges = stored.iter().filter_map(|stored| self.range(stored));
         self.source.will_need(&ranges.collect::<Vec<_>>());
     }
 
@@ -184,7 +271,7 @@ impl PageStore for FileStore {
     }
 
     fn n_requests(&self, stored: &[StoredRange]) -> u64 {
-        let ranges = stored.iter().filter_map(|stored| stored.in_file());
+        let ranges = stored.iter().filter_map(|stored| self.range(stored));
         self.source.n_requests(&ranges.collect::<Vec<_>>())
     }
 

@@ -1,0 +1,335 @@
+//! Creating objects, several at the same time.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use femtobarn_xrootd::backoff;
+use object_store::{Attributes, Error, GetOptions, PutMode, PutOptions, PutPayload, UpdateVersion};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, JoinSet};
+
+use super::place::Place;
+use super::{ObjectSet, made_by};
+use crate::meter::TrafficCounters;
+use crate::object::{self, Address, Counted, Reached, Store};
+use crate::runtime::{clear_up, process, wait_for};
+use crate::sink::MAKER;
+use crate::{ByteSink, IoError, ObjectSink, Settings};
+
+/// Number of objects that are sent concurrently, if they are small.
+const AT_ONCE: usize = 32;
+
+/// Bytes that are being sent, in units of a KiB; a larger object is sent alone.
+const MOST_KIB: usize = 128 << 10;
+
+/// Objects of this size are sent in several parts at the same time.
+const IN_PARTS: usize = 64 << 20;
+
+/// Attempts to create an object while others try, too, and none succeeds.
+const MOST_TRIES: usize = 8;
+
+/// What must be there for a request to be done.
+#[derive(Clone)]
+pub(super) enum Conditions {
+    /// No object of this name.
+    New,
+    /// An object in this state.
+    Replaced(UpdateVersion),
+}
+
+/// A request to create an object in a bucket.
+pub(super) struct Put<'a> {
+    pub store: &'a Store,
+    pub address: &'a Address,
+    pub maker: &'a str,
+    pub traffic: &'a Arc<TrafficCounters>,
+}
+
+impl Put<'_> {
+    /// Sends it. If the answer is lost, or the store has repeated the request, the object itself tells who made it.
+    pub async fn send(&self, bytes: Bytes, conditions: Conditions) -> Result<bool, IoError> {
+        let failed = |error| object::created(self.address, error);
+        let payload = PutPayload::from(bytes);
+        let mut tries = 0;
+        loop {
+            let reached = Reached::default();
+            let mut extensions = Counted::by(self.traffic);
+            extensions.extend(reached.by());
+            let options = PutOptions {
+                mode: match &conditions {
+                    Conditions::New => PutMode::Create,
+                    Conditions::Replaced(known) => PutMode::Update(known.clone()),
+                },
+                attributes: Attributes::from_iter([(MAKER, self.maker.to_owned())]),
+                extensions,
+                ..PutOptions::default()
+            };
+            let slot = self.store.slots.acquire().await;
+            let put = self
+                .store
+                .objects
+                .put_opts(&self.address.key, payload.clone(), options);
+            let error = match put.await {
+                Ok(_) => return Ok(true),
+                Err(error) => error,
+            };
+            drop(slot);
+            let is_refused = matches!(
+                error,
+                Error::PermissionDenied { .. } | Error::Unauthenticated { .. }
+            );
+            if !reached.is_so() || is_refused {
+                return Err(failed(error));
+            }
+            let is_conflict = matches!(
+                error,
+                Error::AlreadyExists { .. } | Error::Precondition { .. }
+            );
+            match (self.maker_there().await, &conditions) {
+                (Ok(Some(maker)), _) if maker == self.maker => return Ok(true),
+                (Ok(Some(_)), Conditions::New) => return Ok(false),
+                (Ok(_), Conditions::Replaced(_)) if is_conflict => return Ok(false),
+                // others try to create it at the same time, and none has succeeded
+                (Ok(None), Conditions::New) if is_conflict && tries < MOST_TRIES => {
+                    tokio::time::sleep(backoff(tries)).await;
+                    tries += 1;
+                }
+                (Ok(_), _) => return Err(failed(error)),
+                (Err(_), _) => {
+                    let what = format!("unknown whether the object was written: {error}");
+                    return Err(failed(Error::Generic {
+                        store: "upload",
+                        source: what.into(),
+                    }));
+                }
+            }
+        }
+    }
+
+    /// The maker of the existing object: empty if it is not known, none if there is no object.
+    async fn maker_there(&self) -> Result<Option<String>, Error> {
+        let options = GetOptions {
+            head: true,
+            extensions: Counted::by(self.traffic),
+            ..GetOptions::default()
+        };
+        match self
+            .store
+            .objects
+            .get_opts(&self.address.key, options)
+            .await
+        {
+            Ok(found) => {
+                let maker = found.attributes.get(&MAKER);
+                Ok(Some(maker.map_or_else(String::new, |maker| {
+                    maker.as_ref().to_owned()
+                })))
+            }
+            Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Creates objects of a set, a bounded number and size at the same time. An error is returned by the next call. Objects
+/// are deleted when this is dropped, unless they are [kept](Self::keep).
+#[derive(Debug)]
+pub struct Uploads {
+    set: Arc<ObjectSet>,
+    settings: Settings,
+    slots: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
+    on_the_way: JoinSet<Result<(), IoError>>,
+    /// Numbers of objects that may exist.
+    sent: BTreeSet<u64>,
+    failure: Option<IoError>,
+    has_failed: bool,
+    /// The process that may use it.
+    owner: u32,
+}
+
+impl Uploads {
+    /// Begins to create objects.
+    ///
+    /// # Errors
+    /// If a setting is invalid.
+    pub fn new(set: Arc<ObjectSet>, settings: &Settings) -> Result<Self, IoError> {
+        let at_once = settings.number("requests_at_once")?.unwrap_or(AT_ONCE);
+        Ok(Self {
+            set,
+            settings: settings.clone(),
+            slots: Arc::new(Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS))),
+            memory: Arc::new(Semaphore::new(MOST_KIB)),
+            on_the_way: JoinSet::new(),
+            sent: BTreeSet::new(),
+            failure: None,
+            has_failed: false,
+            owner: process(),
+        })
+    }
+
+    /// The objects.
+    #[must_use]
+    pub fn set(&self) -> &Arc<ObjectSet> {
+        &self.set
+    }
+
+    /// Creates an object now, if there is none of its number; returns whether it was created.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn claim(&mut self, id: u64, bytes: Bytes) -> Result<bool, IoError> {
+        self.check()?;
+        let created = self.set.create(id, bytes)?;
+        if created {
+            self.sent.insert(id);
+        }
+        Ok(created)
+    }
+
+    /// Begins to create an object whose number belongs to this writer. Waits first if too many are being sent.
+    ///
+    /// # Errors
+    /// If this or an earlier object cannot be created.
+    pub fn send(&mut self, id: u64, bytes: Bytes) -> Result<(), IoError> {
+        self.check()?;
+        let Self {
+            set,
+            settings,
+            slots,
+            memory,
+            on_the_way,
+            ..
+        } = self;
+        let n_kib = (bytes.len() >> 10).clamp(1, MOST_KIB);
+        let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
+        wait_for(set.url(), async {
+            let slot = slots.clone().acquire_owned().await;
+            let room = memory.clone().acquire_many_owned(n_kib).await;
+            let (own, name) = (set.clone(), id.to_string());
+            let held = (slot.ok(), room.ok());
+            match &set.place {
+                Place::Folder { .. } => {
+                    on_the_way.spawn_blocking(move || {
+                        own.create(id, bytes).and_then(made(&own, id, held))
+                    });
+                }
+                Place::Bucket(bucket) if bytes.len() >= IN_PARTS => {
+                    let (address, settings) = (bucket.object(&name), settings.clone());
+                    let maker = made_by(set.maker(), &name);
+                    // no other writer has this number
+                    on_the_way.spawn_blocking(move || {
+                        let sink = ObjectSink::at(address?, false, &settings)?.made_by(maker);
+                        sink.write_at(0, &bytes)?;
+                        drop(bytes);
+                        sink.commit()?;
+                        drop(held);
+                        Ok(())
+                    });
+                }
+                Place::Bucket(_) => {
+                    on_the_way.spawn(async move {
+                        let created = own.put(&name, bytes, Conditions::New).await;
+                        created.and_then(made(&own, id, held))
+                    });
+                }
+            }
+        })?;
+        self.sent.insert(id);
+        Ok(())
+    }
+
+    /// Waits until all objects exist.
+    ///
+    /// # Errors
+    /// If one of them cannot be created.
+    pub fn wait(&mut self) -> Result<(), IoError> {
+        self.check()?;
+        let mut on_the_way = mem::take(&mut self.on_the_way);
+        let url = self.set.url().to_owned();
+        wait_for(&url, async {
+            while let Some(done) = on_the_way.join_next().await {
+                self.note(done);
+            }
+        })?;
+        self.check()
+    }
+
+    /// The numbers of the objects.
+    #[must_use]
+    pub fn numbers(&self) -> &BTreeSet<u64> {
+        &self.sent
+    }
+
+    /// Keeps the objects when this is dropped.
+    pub fn keep(&mut self) {
+        self.sent.clear();
+    }
+
+    /// Collects finished objects; the first error is returned, and later a note of it.
+    fn check(&mut self) -> Result<(), IoError> {
+        if self.owner != process() {
+            return Err(self.refused("another process has started to write these objects"));
+        }
+        while let Some(done) = self.on_the_way.try_join_next() {
+            self.note(done);
+        }
+        match (self.failure.take(), self.has_failed) {
+            (Some(failure), _) => Err(failure),
+            (None, true) => Err(self.refused("an earlier object could not be written")),
+            (None, false) => Ok(()),
+        }
+    }
+
+    fn note(&mut self, done: Result<Result<(), IoError>, JoinError>) {
+        let failure = match done {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error,
+            Err(error) => IoError::Create {
+                url: self.set.url().to_owned(),
+                source: error.into(),
+            },
+        };
+        self.has_failed = true;
+        self.failure.get_or_insert(failure);
+    }
+
+    fn refused(&self, why: &'static str) -> IoError {
+        let url = self.set.url().to_owned();
+        IoError::NotWritten { url, why }
+    }
+}
+
+/// Limits of an object that is being sent.
+type Held = (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
+
+/// What follows a request: an object of this number must not exist, as others do not use it.
+fn made(set: &ObjectSet, id: u64, held: Held) -> impl FnOnce(bool) -> Result<(), IoError> {
+    let url = set.url_of(id);
+    move |created| {
+        drop(held);
+        match created {
+            true => Ok(()),
+            false => Err(IoError::Exists { url }),
+        }
+    }
+}
+
+impl Drop for Uploads {
+    fn drop(&mut self) {
+        let mut on_the_way = mem::take(&mut self.on_the_way);
+        if self.owner != process() {
+            // a forked child must not stop its parent's requests
+            mem::forget(on_the_way);
+            return;
+        }
+        clear_up(async { on_the_way.shutdown().await });
+        if !self.sent.is_empty() {
+            let names: Vec<String> = self.sent.iter().map(u64::to_string).collect();
+            // what remains is not visible, and is found by a sweep
+            let _ = self.set.delete(&names);
+        }
+    }
+}

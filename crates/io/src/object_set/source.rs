@@ -1,0 +1,360 @@
+//! All objects of a set as one source.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use object_store::GetOptions;
+
+use super::place::{Bucket, Place, Placement};
+use super::{ANCHOR, LARGEST_ANCHOR, located, made_by};
+use crate::meter::{Opening, Traffic, TrafficCounters};
+use crate::object::{self, Counted, Store};
+use crate::pace::within;
+use crate::runtime::{PerProcess, wait_for};
+use crate::source::{Ranged, of_object};
+use crate::url::{RemoteEntry, public};
+use crate::{ByteSource, IoError, ObjectSource, Settings, SourceCost, SourceInfo, SourceMeta};
+
+/// The objects of a set, as one sparse source: see [`object_address`](super::object_address). It is opened by one request
+/// for the anchor, whose state is that of the source, and which is the source's end. A vector read sends one request for
+/// each range, concurrently. Objects never change, so nothing is required of their states.
+pub struct ObjectSetSource {
+    place: Place,
+    placement: Placement,
+    /// The other bases.
+    bases: Vec<Place>,
+    stores: PerProcess<Arc<Vec<Arc<Store>>>>,
+    meta: SourceMeta,
+    anchor: Bytes,
+    opening: Opening,
+    traffic: Arc<TrafficCounters>,
+}
+
+impl fmt::Debug for ObjectSetSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("ObjectSetSource");
+        shown.field("place", &self.place);
+        shown.field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
+
+impl ObjectSetSource {
+    /// Opens the objects below a base.
+    ///
+    /// # Errors
+    /// If the URL is invalid, there is no anchor or it is not readable, or no server answers.
+    pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
+        Self::at(Place::parse(url, settings)?)
+    }
+
+    fn at(place: Place) -> Result<Arc<Self>, IoError> {
+        let traffic = Arc::default();
+        let start = Instant::now();
+        let (state, anchor) = anchor_of(&place, &traffic)?;
+        let size = ANCHOR + anchor.len() as u64;
+        let placement = Placement::of(place.url(), &anchor)?;
+        let bases = placement.bases().map(|base| place.relative(base));
+        Ok(Arc::new(Self {
+            bases: bases.collect::<Result<_, _>>()?,
+            placement,
+            stores: PerProcess::new(),
+            meta: SourceMeta { size, ..state },
+            opening: Opening::since(start, vec![ANCHOR..size]),
+            place,
+            anchor,
+            traffic,
+        }))
+    }
+
+    /// How requests are cut.
+    pub(crate) fn cost(url: &str) -> SourceCost {
+        match crate::url::protocol(url) {
+            Some(crate::url::Protocol::Objects(Some(_))) => ObjectSource::cost(),
+            _ => SourceCost::default(),
+        }
+    }
+
+    /// The stores of all bases that are buckets.
+    fn stores(&self) -> Result<Arc<Vec<Arc<Store>>>, IoError> {
+        self.stores.get(|| {
+            let all = std::iter::once(&self.place).chain(&self.bases);
+            let stores = all.filter_map(|place| match place {
+                Place::Bucket(bucket) => Some(bucket.store()),
+                Place::Folder { .. } => None,
+            });
+            stores.collect::<Result<_, _>>().map(Arc::new)
+        })
+    }
+
+    /// The base and the name of the object with a range, and the range in it.
+    fn find(&self, range: &Range<u64>) -> Result<(Option<usize>, String, Range<u64>), IoError> {
+        self.meta.check(self.place.url(), range)?;
+        let (id, start) = located(range.start).unwrap_or((u64::MAX, 0));
+        let end = start.saturating_add(range.end - range.start);
+        if id == u64::MAX || end > 1 << 32 {
+            return Err(IoError::OutOfRange {
+                url: self.place.url().to_owned(),
+                offset: range.start,
+                expected: range.end - range.start,
+                found: 0,
+                size: self.meta.size,
+            });
+        }
+        let (base, name) = self.placement.find(id);
+        Ok((base, name, start..end))
+    }
+
+    fn base(&self, at: Option<usize>) -> &Place {
+        at.and_then(|at| self.bases.get(at)).unwrap_or(&self.place)
+    }
+
+    /// The bytes of a range of the anchor, or of nothing.
+    fn held(&self, range: &Range<u64>) -> Option<Bytes> {
+        if range.is_empty() {
+            return Some(Bytes::new());
+        }
+        let start = usize::try_from(range.start.checked_sub(ANCHOR)?).ok()?;
+        let end = usize::try_from(range.end.checked_sub(ANCHOR)?).ok()?;
+        (end <= self.anchor.len()).then(|| self.anchor.slice(start..end))
+    }
+
+    async fn get(&self, stores: &[Arc<Store>], range: &Range<u64>) -> Result<Bytes, IoError> {
+        if let Some(bytes) = self.held(range) {
+            return Ok(bytes);
+        }
+        let (base, name, range) = self.find(range)?;
+        match (self.base(base), stores.get(base.map_or(0, |base| base + 1))) {
+            (Place::Folder { url, path }, _) => {
+                read_file(&Place::file(path, &name), &format!("{url}/{name}"), range)
+            }
+            (Place::Bucket(bucket), Some(store)) => {
+                let address = &bucket.object(&name)?;
+                let maker = self.placement.maker().filter(|_| base.is_none());
+                let object = Ranged {
+                    store,
+                    address,
+                    traffic: &self.traffic,
+                    state: None,
+                    maker: maker.map(|maker| made_by(maker, &name)),
+                };
+                object.get(range).await
+            }
+            (Place::Bucket(_), None) => Err(IoError::NotFound {
+                url: self.place.url().to_owned(),
+            }),
+        }
+    }
+}
+
+fn read_file(path: &Path, url: &str, range: Range<u64>) -> Result<Bytes, IoError> {
+    let file = File::open(path).map_err(|error| IoError::from_open(url, error))?;
+    let (offset, expected) = (range.start, range.end - range.start);
+    let failed = |source| IoError::Read {
+        url: url.to_owned(),
+        offset,
+        expected,
+        source,
+    };
+    let size = file.metadata().map_err(failed)?.len();
+    if range.end > size {
+        return Err(IoError::ShortRead {
+            url: url.to_owned(),
+            offset,
+            expected,
+            found: size.saturating_sub(offset),
+        });
+    }
+    let mut bytes = vec![0; usize::try_from(expected).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut bytes, offset).map_err(failed)?;
+    Ok(bytes.into())
+}
+
+/// The anchor of a set, and its state.
+pub(super) fn anchor_of(
+    place: &Place,
+    traffic: &Arc<TrafficCounters>,
+) -> Result<(SourceMeta, Bytes), IoError> {
+    match place {
+        Place::Folder { url, path } => {
+            let opened = File::open(Place::file(path, ""));
+            let file = opened.map_err(|error| IoError::from_open(url, error))?;
+            let state = file_state(&file).map_err(|error| IoError::from_open(url, error))?;
+            check_size(url, state.size)?;
+            let bytes = read_file(&Place::file(path, ""), url, 0..state.size)?;
+            Ok((state, bytes))
+        }
+        Place::Bucket(bucket) => {
+            let (store, url) = (bucket.store()?, place.url());
+            let longest = bucket.options.limits.total_timeout;
+            wait_for(
+                url,
+                within(url, longest, get_anchor(bucket, &store, traffic)),
+            )??
+        }
+    }
+}
+
+pub(super) fn file_state(file: &File) -> io::Result<SourceMeta> {
+    let found = file.metadata()?;
+    Ok(SourceMeta {
+        size: found.len(),
+        modified: found.modified().ok(),
+        etag: None,
+    })
+}
+
+fn check_size(url: &str, size: u64) -> Result<(), IoError> {
+    match size <= LARGEST_ANCHOR {
+        true => Ok(()),
+        false => Err(IoError::Unsupported {
+            url: url.to_owned(),
+            why: format!(
+                "not the anchor of an ntuple: it has {size} bytes, and anchors have at most {LARGEST_ANCHOR}"
+            ),
+            is_missing: false,
+        }),
+    }
+}
+
+async fn get_anchor(
+    bucket: &Bucket,
+    store: &Store,
+    traffic: &Arc<TrafficCounters>,
+) -> Result<(SourceMeta, Bytes), IoError> {
+    let address = &bucket.address;
+    let failed = |error| object::read(address, error);
+    let mut tries = 0;
+    loop {
+        let options = GetOptions {
+            extensions: Counted::by(traffic),
+            ..GetOptions::default()
+        };
+        let answer = store.objects.get_opts(&address.key, options).await;
+        let answer = answer.map_err(failed)?;
+        let state = of_object(&answer.meta);
+        check_size(&address.url, state.size)?;
+        // the store does not retry if the body breaks
+        match answer.bytes().await {
+            Ok(bytes) if bytes.len() as u64 == state.size => return Ok((state, bytes)),
+            Ok(_) | Err(_) if tries < store.most_retries => tries += 1,
+            Ok(bytes) => {
+                return Err(IoError::ShortRead {
+                    url: address.url.clone(),
+                    offset: 0,
+                    expected: state.size,
+                    found: bytes.len() as u64,
+                });
+            }
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// The subdirectories of a directory; one with an anchor is also a set.
+pub(crate) fn list_folder(url: &str) -> Result<Vec<RemoteEntry>, IoError> {
+    let Place::Folder { url, path } = Place::parse(url, &Settings::default())? else {
+        return Err(IoError::UnknownScheme { url: public(url) });
+    };
+    let failed = |error| IoError::from_open(&url, error);
+    let mut out = Vec::new();
+    for entry in fs::read_dir(&path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let below = entry.path();
+        if !below.is_dir() {
+            continue;
+        }
+        let folder = RemoteEntry {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            is_folder: true,
+            size: None,
+            modified: None,
+        };
+        if let Ok(anchor) = fs::metadata(Place::file(&below, "")) {
+            out.push(RemoteEntry {
+                is_folder: false,
+                size: Some(anchor.len()),
+                modified: anchor.modified().ok(),
+                ..folder.clone()
+            });
+        }
+        out.push(folder);
+    }
+    Ok(out)
+}
+
+/// The state of a set, with one short request; none if its store fails.
+pub(crate) fn state_of(url: &str, settings: &Settings) -> Result<Option<SourceMeta>, IoError> {
+    let place = Place::parse(url, settings)?;
+    let found = anchor_of(&place, &Arc::default()).ok();
+    Ok(found.map(|(state, anchor)| SourceMeta {
+        size: ANCHOR + anchor.len() as u64,
+        ..state
+    }))
+}
+
+impl ByteSource for ObjectSetSource {
+    fn info(&self) -> SourceInfo<'_> {
+        let url = self.place.url();
+        SourceInfo {
+            opening: Some(&self.opening),
+            ..SourceInfo::new(url, &self.meta, Self::cost(url))
+        }
+    }
+
+    fn inner(&self) -> Option<&dyn ByteSource> {
+        None
+    }
+
+    fn n_requests(&self, ranges: &[Range<u64>]) -> u64 {
+        let asked = ranges.iter().filter(|range| self.held(range).is_none());
+        asked.count() as u64
+    }
+
+    fn traffic(&self) -> Option<Traffic> {
+        match self.place {
+            Place::Folder { .. } => None,
+            Place::Bucket(_) => Some(self.traffic.now()),
+        }
+    }
+
+    fn progress(&self) -> Option<u64> {
+        Some(self.traffic.n_received())
+    }
+
+    fn peek(&self, range: &Range<u64>) -> Option<Bytes> {
+        self.held(range)
+    }
+
+    fn objects_below(&self, base: &str) -> Result<Option<Arc<dyn ByteSource>>, IoError> {
+        Ok(Some(Self::at(self.place.relative(base)?)?))
+    }
+
+    fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
+        let held: Option<Vec<Bytes>> = ranges.iter().map(|range| self.held(range)).collect();
+        if let Some(held) = held {
+            return Ok(held);
+        }
+        for range in ranges.iter().filter(|range| self.held(range).is_none()) {
+            self.find(range)?;
+        }
+        let stores = self.stores()?;
+        let reads = ranges.iter().map(|range| self.get(&stores, range));
+        let reads = try_join_all(reads);
+        let url = self.place.url();
+        match &self.place {
+            Place::Folder { .. } => wait_for(url, reads)?,
+            Place::Bucket(bucket) => {
+                let longest = bucket.options.limits.total_timeout;
+                wait_for(url, within(url, longest, reads))??
+            }
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! The anchor of an ntuple in objects: a JSON object, as ROOT writes it to object stores.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::address::{PageAddress, StoredRange};
+use super::anchor::Anchor;
+use super::cursor::SpecError;
+use super::locator::EnvelopeLink;
+
+/// The version of the anchor, and the names that ROOT gives to objects and to attribute sets.
+const VERSION: u32 = 0;
+const URL_TEMPLATE: &str = "${baseurl}/${objid}";
+const CLONE_TEMPLATE: &str = "${baseurl}/_clone/${name}";
+
+/// Keys that only femtobarn writes; ROOT ignores them, but includes them in the checksum.
+const BASES: &str = "femtobarnBases";
+const PACKED: &str = "femtobarnPacked";
+const BLOCKS: &str = "femtobarnBlocks";
+const SETS: &str = "femtobarnSets";
+const MAKER: &str = "femtobarnMaker";
+
+const CHECKSUM: &str = "checksum";
+
+/// The anchor of an ntuple in objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectAnchor {
+    /// Version, header and footer.
+    pub anchor: Anchor,
+    /// The URLs of objects, with `${baseurl}` and `${objid}`.
+    pub url_template: String,
+    /// The bases of attribute sets, with `${baseurl}` and `${name}`.
+    pub clone_template: String,
+    /// Where other objects are, in the order of their numbers.
+    pub bases: Vec<OtherBase>,
+    /// Whether objects have several pages.
+    pub is_packed: bool,
+    /// The first numbers of the blocks of objects, if they are not one block.
+    pub blocks: Vec<u64>,
+    /// The names of attribute sets.
+    pub sets: Vec<String>,
+    /// Who made the objects, as their metadata tell.
+    pub maker: Option<String>,
+}
+
+/// Objects of another set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherBase {
+    /// The number of its object 0.
+    pub first: u64,
+    /// How many numbers belong to it.
+    pub count: u64,
+    /// Its base: relative to the own one, or with a slash at its start.
+    pub base: String,
+}
+
+impl ObjectAnchor {
+    /// The anchor of an ntuple with the names of ROOT.
+    pub fn new(anchor: Anchor) -> Self {
+        Self {
+            anchor,
+            url_template: URL_TEMPLATE.to_owned(),
+            clone_template: CLONE_TEMPLATE.to_owned(),
+            bases: Vec::new(),
+            is_packed: false,
+            blocks: Vec::new(),
+            sets: Vec::new(),
+            maker: None,
+        }
+    }
+
+    /// Parses an anchor and verifies its checksum.
+    pub fn parse(bytes: &[u8]) -> Result<Self, SpecError> {
+        let parsed: Result<BTreeMap<String, Value>, _> = serde_json::from_slice(bytes);
+        let mut members = parsed.map_err(|error| unexpected("anchor", "a JSON object", error))?;
+        let version = number::<u32>(&members, "anchorVersion")?;
+        if version != VERSION {
+            return Err(SpecError::Unsupported {
+                what: "anchor version",
+                offset: 0,
+                found: format!("{version}, which needs a newer femtobarn or ROOT"),
+            });
+        }
+        let short = |name| number::<u16>(&members, name);
+        let link = |id, offset, size, length| -> Result<EnvelopeLink, SpecError> {
+            let long = |name| number::<u64>(&members, name);
+            let offset = number(&members, offset)?;
+            let address = PageAddress::Object {
+                id: long(id)?,
+                offset,
+            };
+            Ok(EnvelopeLink {
+                length: long(length)?,
+                stored: StoredRange {
+                    address,
+                    size: long(size)?,
+                },
+            })
+        };
+        let anchor = Anchor {
+            version: [
+                short("formatVersionEpoch")?,
+                short("formatVersionMajor")?,
+                short("formatVersionMinor")?,
+                short("formatVersionPatch")?,
+            ],
+            header: link("headerObjId", "headerOffset", "nBytesHeader", "lenHeader")?,
+            footer: link("footerObjId", "footerOffset", "nBytesFooter", "lenFooter")?,
+            max_key_size: 0,
+        };
+        let text = |name| match members.get(name) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            found => Err(wrong(name, "a string", found)),
+        };
+        let found = Self {
+            anchor,
+            url_template: text("urlTemplate")?,
+            clone_template: text("cloneTemplate")?,
+            bases: bases(members.get(BASES))?,
+            is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
+            blocks: numbers(members.get(BLOCKS)),
+            sets: texts(members.get(SETS)),
+            maker: members
+                .get(MAKER)
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+        };
+        let expected: u64 = number(&members, CHECKSUM)?;
+        members.remove(CHECKSUM);
+        let found_sum = femtobarn_codec::xxh3(compact(&members).as_bytes());
+        if found_sum != expected {
+            return Err(SpecError::Checksum {
+                what: "anchor",
+                expected,
+                found: found_sum,
+            });
+        }
+        found.anchor.checked()?;
+        Ok(found)
+    }
+
+    /// The anchor as it is stored.
+    pub fn to_json(&self) -> String {
+        let mut members = BTreeMap::new();
+        let mut set = |name: &str, value: Value| members.insert(name.to_owned(), value);
+        set("anchorVersion", VERSION.into());
+        let [epoch, major, minor, patch] = self.anchor.version;
+        set("formatVersionEpoch", epoch.into());
+        set("formatVersionMajor", major.into());
+        set("formatVersionMinor", minor.into());
+        set("formatVersionPatch", patch.into());
+        set("urlTemplate", self.url_template.as_str().into());
+        set("cloneTemplate", self.clone_template.as_str().into());
+        for (link, [id, offset, size, length]) in [
+            (
+                self.anchor.header,
+                ["headerObjId", "headerOffset", "nBytesHeader", "lenHeader"],
+            ),
+            (
+                self.anchor.footer,
+                ["footerObjId", "footerOffset", "nBytesFooter", "lenFooter"],
+            ),
+        ] {
+            let number = match link.stored.address {
+                PageAddress::Object { id, .. } => id,
+                PageAddress::File(_) | PageAddress::Unknown(_) => 0,
+            };
+            set(id, number.into());
+            set(offset, link.stored.address.offset().into());
+            set(size, link.stored.size.into());
+            set(length, link.length.into());
+        }
+        if !self.bases.is_empty() {
+            let base = |base: &OtherBase| json!({"base": base.base, "count": base.count, "first": base.first});
+            set(BASES, self.bases.iter().map(base).collect());
+        }
+        if self.is_packed {
+            set(PACKED, true.into());
+        }
+        if !self.blocks.is_empty() {
+            set(BLOCKS, self.blocks.clone().into());
+        }
+        if let Some(maker) = &self.maker {
+            set(MAKER, maker.as_str().into());
+        }
+        if !self.sets.is_empty() {
+            set(SETS, self.sets.clone().into());
+        }
+        let checksum = femtobarn_codec::xxh3(compact(&members).as_bytes());
+        members.insert(CHECKSUM.to_owned(), checksum.into());
+        serde_json::to_string_pretty(&members).unwrap_or_default()
+    }
+
+    /// The base of an attribute set, relative to the own one; none if it is not below it.
+    pub fn attribute_base(&self, name: &str) -> Option<String> {
+        let below = self.clone_template.strip_prefix("${baseurl}/")?;
+        Some(below.replace("${name}", name))
+    }
+}
+
+/// The text of which the checksum is taken: sorted by name, without white space. Objects in values are sorted, too.
+fn compact(members: &BTreeMap<String, Value>) -> String {
+    fn sorted(value: &Value) -> Value {
+        match value {
+            Value::Object(members) => {
+                let members: BTreeMap<&String, &Value> = members.iter().collect();
+                let members = members.into_iter();
+                Value::Object(
+                    members
+                        .map(|(name, value)| (name.clone(), sorted(value)))
+                        .collect(),
+                )
+            }
+            Value::Array(items) => items.iter().map(sorted).collect(),
+            value => value.clone(),
+        }
+    }
+    let members: BTreeMap<&String, Value> = members
+        .iter()
+        .map(|(name, value)| (name, sorted(value)))
+        .collect();
+    serde_json::to_string(&members).unwrap_or_default()
+}
+
+fn unexpected(what: &'static str, expected: &str, found: impl ToString) -> SpecError {
+    SpecError::Unexpected {
+        what,
+        offset: 0,
+        expected: expected.to_owned(),
+        found: found.to_string(),
+    }
+}
+
+fn wrong(name: &str, expected: &str, found: Option<&Value>) -> SpecError {
+    let found = found.map_or_else(|| "nothing".to_owned(), Value::to_string);
+    unexpected("anchor", &format!("{expected} as {name}"), found)
+}
+
+fn number<T: TryFrom<u64>>(members: &BTreeMap<String, Value>, name: &str) -> Result<T, SpecError> {
+    let found = members.get(name);
+    let value = found.and_then(Value::as_u64);
+    let value = value.and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| {
+        let expected = format!("a number of {} bits", 8 * size_of::<T>());
+        wrong(name, &expected, found)
+    })
+}
+
+fn numbers(found: Option<&Value>) -> Vec<u64> {
+    let items = found.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_u64).collect()
+}
+
+fn texts(found: Option<&Value>) -> Vec<String> {
+    let items = found.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn bases(found: Option<&Value>) -> Result<Vec<OtherBase>, SpecError> {
+    let items = found.and_then(Value::as_array).into_iter().flatten();
+    let base = |item: &Value| {
+        let long = |name| item.get(name).and_then(Value::as_u64);
+        let base = item.get("base").and_then(Value::as_str);
+        match (long("first"), long("count"), base) {
+            (Some(first), Some(count), Some(base)) => Ok(OtherBase {
+                first,
+                count,
+                base: base.to_owned(),
+            }),
+            _ => Err(wrong(BASES, "a base and its numbers", Some(item))),
+        }
+    };
+    items.map(base).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> ObjectAnchor {
+        let link = |id, size, length| EnvelopeLink {
+            length,
+            stored: StoredRange {
+                address: PageAddress::Object { id, offset: 0 },
+                size,
+            },
+        };
+        ObjectAnchor::new(Anchor {
+            version: [1, 0, 1, 0],
+            header: link(0, 300, 800),
+            footer: link(u64::MAX - 5, 200, 400),
+            max_key_size: 0,
+        })
+    }
+
+    /// The text that ROOT's `RNTupleAnchorS3::ToJSON` makes of these values: all keys in order, two spaces.
+    const STORED: &str = r#"{
+  "anchorVersion": 0,
+  "checksum": CHECKSUM,
+  "cloneTemplate": "${baseurl}/_clone/${name}",
+  "footerObjId": 18446744073709551610,
+  "footerOffset": 0,
+  "formatVersionEpoch": 1,
+  "formatVersionMajor": 0,
+  "formatVersionMinor": 1,
+  "formatVersionPatch": 0,
+  "headerObjId": 0,
+  "headerOffset": 0,
+  "lenFooter": 400,
+  "lenHeader": 800,
+  "nBytesFooter": 200,
+  "nBytesHeader": 300,
+  "urlTemplate": "${baseurl}/${objid}"
+}"#;
+
+    #[test]
+    fn the_anchor_is_the_text_that_root_writes() {
+        let compact: String = STORED
+            .lines()
+            .filter(|line| !line.contains("checksum"))
+            .flat_map(str::split_whitespace)
+            .collect();
+        let checksum = femtobarn_codec::xxh3(compact.as_bytes()).to_string();
+        let stored = STORED.replace("CHECKSUM", &checksum);
+        assert_eq!(example().to_json(), stored);
+        assert_eq!(ObjectAnchor::parse(stored.as_bytes()).unwrap(), example());
+    }
+
+    #[test]
+    fn own_keys_come_back_and_others_are_in_the_checksum() {
+        let mut own = example();
+        own.is_packed = true;
+        own.blocks = vec![0, 1 << 20];
+        own.bases = vec![OtherBase {
+            first: 7,
+            count: 5,
+            base: "../a \u{e9}\"".to_owned(),
+        }];
+        let text = own.to_json();
+        assert_eq!(ObjectAnchor::parse(text.as_bytes()).unwrap(), own);
+        // another order of keys and other white space are the same
+        let value: Value = serde_json::from_str(&text).unwrap();
+        let again = serde_json::to_string(&value).unwrap();
+        assert_eq!(ObjectAnchor::parse(again.as_bytes()).unwrap(), own);
+        // one more key is not
+        let more = text.replacen('{', "{\"later\": 1,", 1);
+        let error = ObjectAnchor::parse(more.as_bytes()).unwrap_err();
+        assert!(matches!(error, SpecError::Checksum { .. }), "{error}");
+    }
+
+    #[test]
+    fn bad_anchors_are_errors_that_say_what() {
+        let text = example().to_json();
+        for (from, to, said) in [
+            (
+                "\"anchorVersion\": 0",
+                "\"anchorVersion\": 1",
+                "anchor version",
+            ),
+            ("\"lenHeader\": 800,", "", "lenHeader"),
+            ("\"lenHeader\": 800", "\"lenHeader\": -1", "lenHeader"),
+            ("\"lenHeader\": 800", "\"lenHeader\": 801", "checksum"),
+            (
+                "\"formatVersionMinor\": 1",
+                "\"formatVersionMinor\": 65536",
+                "formatVersionMinor",
+            ),
+            ("\"urlTemplate\": \"", "\"urlTemplate\": [\"", "JSON"),
+            ("{", "", "JSON"),
+        ] {
+            let bad = text.replacen(from, to, 1);
+            let error = ObjectAnchor::parse(bad.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(said), "{said}: {error}");
+        }
+        let mut old = example();
+        old.anchor.version = [0, 3, 0, 0];
+        let error = ObjectAnchor::parse(old.to_json().as_bytes()).unwrap_err();
+        assert!(matches!(error, SpecError::Unsupported { .. }), "{error}");
+        for n in 0..text.len() {
+            assert!(ObjectAnchor::parse(&text.as_bytes()[..n]).is_err());
+        }
+    }
+}

@@ -1,0 +1,634 @@
+//! Writes pages and envelopes as the objects of a set, and the anchor last.
+//!
+//! Numbers are given in the order of writing, in blocks. Whoever creates the first object of a block owns the block, so
+//! that writers at one base never write the same object.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use femtobarn_io::{
+    FoundObject, IoError, LARGEST_OBJECT, ObjectSet, Settings, SourceMeta, Uploads,
+};
+use femtobarn_rootfile::FileWriter;
+
+use super::model::unwritable;
+use super::options::{ObjectSize, WriteOptions};
+use super::sink::{Existing, PageSink, Renumbered, SinkPlace};
+use crate::RNTupleError;
+use crate::read::PageStore;
+use crate::spec::{Anchor, EnvelopeLink, ObjectAnchor, OtherBase, PageAddress};
+
+/// Number of objects in a block.
+const BLOCK: u64 = 1 << 20;
+
+/// The number of the first object of another set. Below are own numbers; all of them fit locators of ranges in objects.
+const OTHERS: u64 = 1 << 31;
+
+/// Blocks of own numbers.
+const BLOCKS: u64 = OTHERS / BLOCK;
+
+/// Where lists do not have the objects of a base: how many are asked for at the same time, and how many blocks in a row
+/// do not exist after the last one.
+const PROBES: usize = 64;
+const MOST_FREE: u64 = 16;
+
+/// What the names of attribute sets' objects begin with, and those of anchors that are read before they are written.
+const CLONES: &str = "_clone/";
+const PREVIEWS: &str = "_preview/";
+
+/// The objects of one ntuple. They are deleted when it is dropped before it is [finished](Self::finish).
+#[derive(Debug)]
+pub struct ObjectSink {
+    uploads: Uploads,
+    settings: Settings,
+    /// Numbers of the current block that are left.
+    left: std::ops::Range<u64>,
+    /// The first numbers of all blocks.
+    blocks: Vec<u64>,
+    /// The next block to try.
+    next_block: u64,
+    /// Objects that are being filled: the number, and the bytes.
+    open: Option<(u64, Vec<u8>)>,
+    is_packed: bool,
+    /// The size of objects, unless options say another.
+    object_size: ObjectSize,
+    n_bytes: u64,
+    /// The anchor that will be replaced, and its state.
+    replaced: Option<(SourceMeta, Option<ObjectAnchor>)>,
+    /// The anchor to be written.
+    anchor: Option<Anchor>,
+    /// Objects of other sets that belong to this one, and their numbers here by the URLs of the sets.
+    bases: Vec<OtherBase>,
+    added: BTreeMap<String, Renumbered>,
+    /// Attribute sets by name, and what was written for those that are complete.
+    sets: BTreeMap<String, ObjectSink>,
+    of_sets: ObjectsWritten,
+    set_names: Vec<String>,
+    /// Template of the bases of attribute sets.
+    clone_template: String,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ObjectsWritten {
+    /// Objects, with envelopes and without anchors.
+    pub objects: u64,
+    /// Requests for these objects and for anchors.
+    pub requests: u64,
+    /// Size of the objects.
+    pub bytes: u64,
+}
+
+impl ObjectSink {
+    /// Begins an ntuple at a base; `replaces` tells whether an existing one is replaced when this is finished.
+    ///
+    /// # Errors
+    /// If the URL or a setting is invalid, an ntuple exists and must not be replaced, or no server answers.
+    pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, RNTupleError> {
+        let set = ObjectSet::open(url, settings)?;
+        let replaced = match set.anchor()? {
+            Some(_) if !replaces => {
+                let url = set.url().to_owned();
+                return Err(IoError::Exists { url }.into());
+            }
+            // what is damaged can be replaced, too
+            Some((state, anchor)) => Some((state, ObjectAnchor::parse(&anchor).ok())),
+            None => None,
+        };
+        Self::of_set(set, replaced, settings)
+    }
+
+    fn of_set(
+        set: ObjectSet,
+        replaced: Option<(SourceMeta, Option<ObjectAnchor>)>,
+        settings: &Settings,
+    ) -> Result<Self, RNTupleError> {
+        let given = settings.text("object_size")?;
+        let object_size = given.map(|text| {
+            ObjectSize::parse(&text).map_err(|what| IoError::Setting {
+                url: set.url().to_owned(),
+                what,
+            })
+        });
+        Ok(Self {
+            object_size: object_size.transpose()?.unwrap_or(ObjectSize::USUAL),
+            n_bytes: 0,
+            uploads: Uploads::new(Arc::new(set), settings)?,
+            settings: settings.clone(),
+            left: 0..0,
+            blocks: Vec::new(),
+            next_block: 0,
+            open: None,
+            is_packed: false,
+            replaced,
+            anchor: None,
+            bases: Vec::new(),
+            added: BTreeMap::new(),
+            sets: BTreeMap::new(),
+            of_sets: ObjectsWritten::default(),
+            set_names: Vec::new(),
+            clone_template: String::new(),
+        })
+    }
+
+    /// The URL of the base.
+    pub fn url(&self) -> &str {
+        self.uploads.set().url()
+    }
+
+    /// Adds the objects of another set, which stay where they are; returns their numbers here.
+    fn add(&mut self, url: &str, other: &ObjectAnchor) -> Option<Renumbered> {
+        let set = self.uploads.set();
+        let [header, footer] = [other.anchor.header, other.anchor.footer].map(number);
+        let own = OtherBase {
+            first: 0,
+            count: header.max(footer).checked_add(1)?,
+            base: String::new(),
+        };
+        let last = self.bases.last();
+        let mut next = last.map_or(OTHERS, |base| base.first + base.count);
+        let (mut bases, mut numbers) = (Vec::new(), Vec::new());
+        for base in std::iter::once(&own).chain(&other.bases) {
+            let end = next.checked_add(base.count)?;
+            if end > LARGEST_OBJECT {
+                return None;
+            }
+            numbers.push((base.first, next));
+            bases.push(OtherBase {
+                first: next,
+                count: base.count,
+                base: set.sees(url, &base.base, &self.settings)?,
+            });
+            next = end;
+        }
+        self.bases.append(&mut bases);
+        let numbers = Renumbered::new(numbers);
+        self.added.insert(url.to_owned(), numbers.clone());
+        Some(numbers)
+    }
+
+    /// Begins a block of numbers; its first object has these bytes, or none.
+    fn begin_block(&mut self, bytes: Bytes) -> Result<u64, RNTupleError> {
+        while self.next_block < BLOCKS {
+            let first = self.next_block * BLOCK;
+            self.next_block += 1;
+            if self.uploads.claim(first, bytes.clone())? {
+                if self.blocks.is_empty() {
+                    self.clone_template = match first {
+                        0 => format!("${{baseurl}}/{CLONES}${{name}}"),
+                        first => format!("${{baseurl}}/{CLONES}{first}/${{name}}"),
+                    };
+                }
+                self.blocks.push(first);
+                self.left = first + 1..(first + BLOCK).min(LARGEST_OBJECT + 1);
+                return Ok(first);
+            }
+        }
+        let why =
+            "no numbers of objects are left: `fb sweep` deletes what killed writers have left";
+        let url = self.url().to_owned();
+        Err(IoError::NotWritten { url, why }.into())
+    }
+
+    /// The number of the next object.
+    fn number(&mut self) -> Result<u64, RNTupleError> {
+        if let Some(number) = self.left.next() {
+            return Ok(number);
+        }
+        // a packed object is not complete when it gets its number
+        self.begin_block(Bytes::new())?;
+        Ok(self.left.next().unwrap_or_default())
+    }
+
+    /// Creates an object.
+    fn put(&mut self, bytes: &[u8]) -> Result<PageAddress, RNTupleError> {
+        self.n_bytes += bytes.len() as u64;
+        let bytes = Bytes::copy_from_slice(bytes);
+        let id = match self.left.next() {
+            Some(id) => {
+                self.uploads.send(id, bytes)?;
+                id
+            }
+            None => self.begin_block(bytes)?,
+        };
+        Ok(PageAddress::Object { id, offset: 0 })
+    }
+
+    /// Sends the object that is being filled.
+    fn flush(&mut self) -> Result<(), RNTupleError> {
+        if let Some((id, bytes)) = self.open.take() {
+            self.n_bytes += bytes.len() as u64;
+            self.uploads.send(id, bytes.into())?;
+        }
+        Ok(())
+    }
+
+    /// Adds a page to the object that is being filled, if it fits.
+    fn pack(&mut self, page: &[u8], most: u64) -> Result<PageAddress, RNTupleError> {
+        let fits = |bytes: &Vec<u8>| bytes.len() as u64 + page.len() as u64 <= most;
+        if self.open.as_ref().is_some_and(|(_, bytes)| !fits(bytes)) {
+            self.flush()?;
+        }
+        if self.open.is_none() {
+            self.open = Some((self.number()?, Vec::new()));
+        }
+        let Some((id, bytes)) = &mut self.open else {
+            return Err(RNTupleError::internal("no object is being filled"));
+        };
+        let offset = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        bytes.extend_from_slice(page);
+        self.is_packed |= offset > 0;
+        Ok(PageAddress::Object { id: *id, offset })
+    }
+
+    /// Size of the objects.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// Waits until all objects exist. Only the anchor is missing then.
+    ///
+    /// # Errors
+    /// If an object cannot be written.
+    pub fn complete(&mut self) -> Result<(), RNTupleError> {
+        self.flush()?;
+        self.uploads.wait()?;
+        // their names belong to this writer, and only its anchor tells them
+        for (name, set) in mem::take(&mut self.sets) {
+            let own = set.finish()?;
+            self.set_names.push(name);
+            self.of_sets.objects += own.objects;
+            self.of_sets.requests += own.requests;
+            self.of_sets.bytes += own.bytes;
+        }
+        Ok(())
+    }
+
+    /// The anchor to be written.
+    fn anchor(&self) -> Result<ObjectAnchor, RNTupleError> {
+        let Some(anchor) = self.anchor else {
+            let why = "no ntuple was written to it";
+            let url = self.url().to_owned();
+            return Err(IoError::NotWritten { url, why }.into());
+        };
+        Ok(ObjectAnchor {
+            clone_template: self.clone_template.clone(),
+            bases: self.bases.clone(),
+            is_packed: self.is_packed,
+            blocks: match self.blocks.as_slice() {
+                [_] => Vec::new(),
+                blocks => blocks.to_vec(),
+            },
+            sets: self.set_names.clone(),
+            maker: Some(self.uploads.set().maker().to_owned()),
+            ..ObjectAnchor::new(anchor)
+        })
+    }
+
+    /// Has the [complete](Self::complete) ntuple appear at another base, below its own, so that it can be read before it
+    /// is visible.
+    ///
+    /// # Errors
+    /// If its anchor cannot be written.
+    pub fn preview(&self) -> Result<Preview, RNTupleError> {
+        let own = self.anchor()?;
+        let up = |base: &str| match base.starts_with('/') {
+            true => base.to_owned(),
+            false => format!("../../{base}"),
+        };
+        let first = OtherBase {
+            first: 0,
+            count: OTHERS,
+            base: up(""),
+        };
+        let others = own.bases.iter().map(|other| OtherBase {
+            base: up(&other.base),
+            ..other.clone()
+        });
+        let anchor = ObjectAnchor {
+            clone_template: own
+                .clone_template
+                .replacen("${baseurl}", "${baseurl}/../..", 1),
+            bases: std::iter::once(first).chain(others).collect(),
+            blocks: Vec::new(),
+            ..own
+        };
+        // no other writer has this block
+        let block = self.blocks.first().copied().unwrap_or_default();
+        let below = format!("{PREVIEWS}{block}");
+        let set = self.uploads.set().below(&below, &self.settings)?;
+        let stale = set.anchor()?.map(|(state, _)| state);
+        let preview = Preview(set);
+        preview.0.publish(anchor.to_json().into(), stale.as_ref())?;
+        Ok(preview)
+    }
+
+    /// Makes the ntuple visible, and deletes the objects of the one that it replaces.
+    ///
+    /// # Errors
+    /// If an object or the anchor cannot be written, or another writer has written an anchor in the meantime: nothing of
+    /// this ntuple is visible then.
+    pub fn finish(mut self) -> Result<ObjectsWritten, RNTupleError> {
+        self.complete()?;
+        let anchor = self.anchor()?;
+        let mut written = self.of_sets;
+        let state = self.replaced.as_ref().map(|(state, _)| state);
+        let set = self.uploads.set().clone();
+        set.publish(anchor.to_json().into(), state)?;
+        written.objects += self.uploads.numbers().len() as u64;
+        written.requests += set.traffic().requests;
+        written.bytes += self.n_bytes;
+        self.uploads.keep();
+        if let Some((_, Some(old))) = &self.replaced {
+            // the ntuple is complete: what remains of the other one is found by a sweep
+            let _ = delete_old(&set, old, &anchor, &self.settings);
+        }
+        Ok(written)
+    }
+}
+
+/// An ntuple in objects that can be read, but does not exist yet at its own base.
+#[derive(Debug)]
+pub struct Preview(ObjectSet);
+
+impl Preview {
+    /// The URL where it can be read.
+    pub fn url(&self) -> &str {
+        self.0.url()
+    }
+}
+
+impl Drop for Preview {
+    fn drop(&mut self) {
+        // one that remains is found by a sweep
+        let _ = self.0.delete_anchor();
+    }
+}
+
+/// Whether an object of a base belongs to the ntuple of an anchor: by its number, or to one of its attribute sets. None if
+/// it has none of the names of objects.
+fn belongs(name: &str, anchor: &ObjectAnchor) -> Option<bool> {
+    if let Ok(id) = name.parse::<u64>() {
+        let [first, last] = [anchor.anchor.header, anchor.anchor.footer].map(number);
+        let blocks = &anchor.blocks;
+        let in_block = blocks.is_empty() || blocks.contains(&(id / BLOCK * BLOCK));
+        return Some((first..=last).contains(&id) && in_block);
+    }
+    if name.starts_with(PREVIEWS) {
+        return Some(false);
+    }
+    let below = name.strip_prefix(CLONES)?;
+    let base = anchor.attribute_base("").unwrap_or_default();
+    let own = name.strip_prefix(base.as_str());
+    // below the usual base, those of other writers begin with a number
+    let is_numbered = || {
+        let first = below.split('/').next().unwrap_or_default();
+        first.parse::<u64>().is_ok()
+    };
+    Some(own.is_some() && (base != CLONES || !is_numbered()))
+}
+
+/// The numbers of an ntuple's own objects: in the order of writing, so that the header is the first.
+fn numbers(anchor: &ObjectAnchor) -> impl Iterator<Item = u64> {
+    let [first, last] = [anchor.anchor.header, anchor.anchor.footer].map(number);
+    let blocks = match anchor.blocks.as_slice() {
+        [] => vec![first..=last.min(OTHERS)],
+        blocks => blocks
+            .iter()
+            .map(|&block| block..=last.min(block + BLOCK - 1))
+            .collect(),
+    };
+    blocks.into_iter().flatten()
+}
+
+/// The number of the object with an envelope.
+fn number(link: EnvelopeLink) -> u64 {
+    match link.stored.address {
+        PageAddress::Object { id, .. } => id,
+        PageAddress::File(_) | PageAddress::Unknown(_) => 0,
+    }
+}
+
+/// Deletes the objects of a replaced ntuple, by their numbers: not all stores list them. A list has the attribute sets
+/// that other programs wrote.
+fn delete_old(
+    set: &ObjectSet,
+    old: &ObjectAnchor,
+    new: &ObjectAnchor,
+    settings: &Settings,
+) -> Result<(), IoError> {
+    let others = match old.clone_template == new.clone_template {
+        true => &[][..],
+        false => &old.sets,
+    };
+    for base in others.iter().filter_map(|name| old.attribute_base(name)) {
+        let below = set.below(&base, settings)?;
+        let Some((_, anchor)) = below.anchor()? else {
+            continue;
+        };
+        if let Ok(anchor) = ObjectAnchor::parse(&anchor) {
+            let names: Vec<String> = numbers(&anchor).map(|id| id.to_string()).collect();
+            below.delete(&names)?;
+        }
+        below.delete_anchor()?;
+    }
+    let listed = set.list()?.into_iter().map(|object| object.name);
+    let listed = listed.filter(|name| belongs(name, old) == Some(true));
+    let names: BTreeSet<String> = numbers(old)
+        .map(|id| id.to_string())
+        .chain(listed)
+        .filter(|name| belongs(name, new) == Some(false))
+        .collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => set.delete(&Vec::from_iter(names)),
+    }
+}
+
+/// The objects of all blocks, found without a list.
+fn probed(set: &ObjectSet) -> Result<Vec<FoundObject>, IoError> {
+    let mut found = Vec::new();
+    let mut free = 0;
+    for block in (0..BLOCKS).map(|at| at * BLOCK) {
+        let first = set.find(block..block + 1)?;
+        free = if first.is_empty() { free + 1 } else { 0 };
+        if free == MOST_FREE {
+            break;
+        }
+        if first.is_empty() {
+            continue;
+        }
+        found.extend(first);
+        for at in (1..BLOCK).step_by(PROBES) {
+            let more = set.find(block + at..block + BLOCK.min(at + PROBES as u64))?;
+            if more.is_empty() {
+                break;
+            }
+            found.extend(more);
+        }
+    }
+    Ok(found)
+}
+
+/// The objects that killed writers have left at a base.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ObjectsLeft {
+    /// Names of old ones, which a sweep deletes.
+    pub names: Vec<String>,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Number of others: their writer may still be writing.
+    pub young: u64,
+    /// Number of objects of the ntuple.
+    pub used: u64,
+}
+
+/// Finds the objects at a base that its anchor does not name, and deletes those of at least this age.
+///
+/// # Errors
+/// If they cannot be listed or deleted, or the anchor is damaged: its objects may be read by other versions.
+pub fn sweep_objects(
+    url: &str,
+    settings: &Settings,
+    age: Duration,
+    deletes: bool,
+) -> Result<ObjectsLeft, RNTupleError> {
+    let set = ObjectSet::open(url, settings)?;
+    // listed before: what is written meanwhile is not deleted
+    let mut listed = set.list()?;
+    let anchor = match set.anchor()? {
+        None => None,
+        Some((_, bytes)) => {
+            let parsed = ObjectAnchor::parse(&bytes);
+            Some(parsed.map_err(|error| RNTupleError::Spec {
+                url: set.url().to_owned(),
+                ntuple: String::new(),
+                structure: "anchor",
+                at: PageAddress::File(0),
+                source: error,
+            })?)
+        }
+    };
+    if let Some(anchor) = &anchor {
+        let header = number(anchor.anchor.header).to_string();
+        let names: BTreeSet<String> = listed.iter().map(|object| object.name.clone()).collect();
+        if !names.contains(&header) {
+            let more = probed(&set)?.into_iter();
+            listed.extend(more.filter(|object| !names.contains(&object.name)));
+        }
+    }
+    let nothing = ObjectAnchor::new(Anchor::default());
+    let mut found = ObjectsLeft::default();
+    for object in listed {
+        let is_used = match &anchor {
+            Some(anchor) => belongs(&object.name, anchor),
+            None => belongs(&object.name, &nothing).map(|_| false),
+        };
+        let is_old = || object.modified.elapsed().is_ok_and(|since| since >= age);
+        match is_used {
+            // of an ntuple at a base below this one
+            None => {}
+            Some(true) => found.used += 1,
+            Some(false) if is_old() => {
+                found.bytes += object.size;
+                found.names.push(object.name);
+            }
+            Some(false) => found.young += 1,
+        }
+    }
+    found.names.sort_by_key(|name| (name.len(), name.clone()));
+    if deletes && !found.names.is_empty() {
+        set.delete(&found.names)?;
+    }
+    if deletes {
+        set.remove_partial()?;
+    }
+    Ok(found)
+}
+
+impl PageSink for ObjectSink {
+    fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        let reason = if self.anchor.is_some() {
+            "objects hold one ntuple, and this one is complete: write others to other URLs"
+        } else if place.directory != 0 {
+            "objects have no directories: write it to another URL"
+        } else if place.existing == Existing::Continued {
+            "cannot add to an ntuple in objects: write a new one"
+        } else {
+            return Ok(());
+        };
+        Err(unwritable(place.name, reason))
+    }
+
+    fn append_payload(
+        &mut self,
+        payload: &[u8],
+        _options: &WriteOptions,
+    ) -> Result<PageAddress, RNTupleError> {
+        self.flush()?;
+        self.put(payload)
+    }
+
+    fn append_pages(
+        &mut self,
+        pages: &[&[u8]],
+        options: &WriteOptions,
+    ) -> Result<Vec<PageAddress>, RNTupleError> {
+        let append = |page: &&[u8]| match options.object_size.unwrap_or(self.object_size) {
+            ObjectSize::Page => self.put(page),
+            ObjectSize::Bytes(most) => self.pack(page, most),
+            ObjectSize::Cluster => self.pack(page, ObjectSize::LARGEST),
+        };
+        pages.iter().map(append).collect()
+    }
+
+    fn end_cluster(&mut self) -> Result<(), RNTupleError> {
+        self.flush()
+    }
+
+    fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError> {
+        self.check_place(place)?;
+        self.flush()?;
+        self.anchor = Some(*anchor);
+        Ok(())
+    }
+
+    fn file(&mut self) -> Option<&mut FileWriter> {
+        None
+    }
+
+    fn attribute_set(&mut self, name: &str) -> Result<&mut dyn PageSink, RNTupleError> {
+        if !self.sets.contains_key(name) {
+            let base = ObjectAnchor {
+                clone_template: self.clone_template.clone(),
+                ..ObjectAnchor::new(Anchor::default())
+            };
+            let base = base.attribute_base(name).unwrap_or_default();
+            let set = self.uploads.set().below(&base, &self.settings)?;
+            // an anchor that a killed writer has left there
+            let replaced = set.anchor()?.map(|(state, _)| (state, None));
+            let sink = Self::of_set(set, replaced, &self.settings)?;
+            self.sets.insert(name.to_owned(), sink);
+        }
+        match self.sets.get_mut(name) {
+            Some(sink) => Ok(sink),
+            None => Err(RNTupleError::internal("an attribute set is missing")),
+        }
+    }
+
+    fn links_sets(&self) -> bool {
+        false
+    }
+
+    fn shares(&mut self, store: &dyn PageStore) -> Option<Renumbered> {
+        let anchor = store.objects()?;
+        let url = store.info().url.to_owned();
+        match self.added.get(&url) {
+            Some(known) => Some(known.clone()),
+            None => self.add(&url, anchor),
+        }
+    }
+}
