@@ -1,0 +1,179 @@
+//! Keys of an ntuple's values.
+
+use crate::{ObjectClass, ObjectId, ValueKey};
+
+/// The dkey of everything but pages of clusters.
+const DKEY: u64 = 0x5a3c_69f0_cafe_4a11;
+const AKEY_PAGE: u64 = 0x4243_544b_5344_4229;
+const AKEY_ANCHOR: u64 = 0x4243_544b_5344_422a;
+const AKEY_HEADER: u64 = 0x4243_544b_5344_422b;
+const AKEY_FOOTER: u64 = 0x4243_544b_5344_422c;
+
+/// Objects with anchor, header and footer, and with page lists.
+const METADATA: u64 = u64::MAX;
+const PAGE_LISTS: u64 = u64::MAX - 1;
+
+/// Numbers of pages are smaller.
+pub const PAGES_END: u64 = PAGES_LAST + 1;
+const PAGES_LAST: u64 = PAGE_LISTS - 1;
+
+/// How pages are mapped to keys. The anchor does not say it: see `docs/specs/ntuple-daos.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// Each number of a page, or of pages that are spliced, is an object. ROOT writes it since July 2026, and so does
+    /// this crate.
+    ObjectPerPage,
+    /// Each cluster is an object, each column a dkey of it, and each page, or cage with several pages, an akey. ROOT wrote it
+    /// from 2022 to June 2026.
+    ObjectPerCluster,
+}
+
+/// A page in a cage, as locators with the flag for it write it in one number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CagedPage {
+    /// The number of the cage.
+    pub cage: u32,
+    /// The offset of the page in its value.
+    pub offset: u32,
+}
+
+impl CagedPage {
+    /// The flag in the reserved byte of a locator.
+    pub const FLAG: u8 = 1;
+
+    /// The page of a locator with the flag.
+    pub fn of(location: u64) -> Self {
+        #[expect(clippy::cast_possible_truncation, reason = "both halves")]
+        let (cage, offset) = (location as u32, (location >> 32) as u32);
+        Self { cage, offset }
+    }
+}
+
+/// The keys of an ntuple. ROOT gives anchor and the rest their classes at different times differently, so there are two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Places {
+    /// The index of the ntuple, see [`ntuple_index`](super::ntuple_index).
+    pub index: u32,
+    /// The class of the anchor's object.
+    pub anchor: ObjectClass,
+    /// The class of the objects with header, footer and page lists.
+    pub metadata: ObjectClass,
+    /// The class of objects with pages.
+    pub pages: ObjectClass,
+}
+
+impl Places {
+    /// The anchor.
+    pub fn anchor(&self) -> ValueKey {
+        self.value(self.anchor, METADATA, AKEY_ANCHOR)
+    }
+
+    /// The header.
+    pub fn header(&self) -> ValueKey {
+        self.value(self.metadata, METADATA, AKEY_HEADER)
+    }
+
+    /// The footer.
+    pub fn footer(&self) -> ValueKey {
+        self.value(self.metadata, METADATA, AKEY_FOOTER)
+    }
+
+    /// The page list of a cluster group, by the number in its locator.
+    pub fn page_list(&self, number: u64) -> ValueKey {
+        self.value(self.metadata, PAGE_LISTS, number)
+    }
+
+    /// A page, or several that are spliced, by the number in their locators. None if the number belongs to other objects.
+    pub fn page(&self, number: u64) -> Option<ValueKey> {
+        (number < PAGES_END).then(|| self.value(self.pages, number, AKEY_PAGE))
+    }
+
+    /// A page or cage of the earlier layout.
+    pub fn page_of_cluster(&self, cluster: u64, column: u64, number: u64) -> ValueKey {
+        ValueKey {
+            object: self.pages.object(cluster, self.index),
+            dkey: column,
+            akey: number,
+        }
+    }
+
+    /// The objects with everything but pages.
+    pub fn metadata_objects(&self) -> [ObjectId; 3] {
+        [
+            self.anchor.object(METADATA, self.index),
+            self.metadata.object(METADATA, self.index),
+            self.metadata.object(PAGE_LISTS, self.index),
+        ]
+    }
+
+    fn value(&self, class: ObjectClass, lo: u64, akey: u64) -> ValueKey {
+        ValueKey {
+            object: class.object(lo, self.index),
+            dkey: DKEY,
+            akey,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::ntuple_index;
+
+    fn places() -> Places {
+        Places {
+            index: ntuple_index("Events"),
+            anchor: ObjectClass::from_bits(0x0401_0001),
+            metadata: ObjectClass::from_bits(0x0401_0008),
+            pages: ObjectClass::from_bits(0x0408_0002),
+        }
+    }
+
+    fn numbers(key: ValueKey) -> [u64; 4] {
+        [key.object.hi, key.object.lo, key.dkey, key.akey]
+    }
+
+    #[test]
+    fn keys_are_those_of_root() {
+        let (places, dkey) = (places(), 0x5a3c_69f0_cafe_4a11);
+        let (anchor, rest) = (0x0401_0001_87d4_b929, 0x0401_0008_87d4_b929);
+        assert_eq!(
+            numbers(places.anchor()),
+            [anchor, u64::MAX, dkey, 0x4243_544b_5344_422a]
+        );
+        assert_eq!(
+            numbers(places.header()),
+            [rest, u64::MAX, dkey, 0x4243_544b_5344_422b]
+        );
+        assert_eq!(
+            numbers(places.footer()),
+            [rest, u64::MAX, dkey, 0x4243_544b_5344_422c]
+        );
+        assert_eq!(numbers(places.page_list(3)), [rest, u64::MAX - 1, dkey, 3]);
+        let pages = 0x0408_0002_87d4_b929;
+        let page = places.page(77).unwrap();
+        assert_eq!(numbers(page), [pages, 77, dkey, 0x4243_544b_5344_4229]);
+        assert_eq!(numbers(places.page_of_cluster(5, 9, 77)), [pages, 5, 9, 77]);
+    }
+
+    #[test]
+    fn numbers_of_pages_do_not_reach_the_metadata() {
+        assert!(places().page(u64::MAX - 2).is_some());
+        assert_eq!(
+            [u64::MAX - 1, u64::MAX].map(|number| places().page(number)),
+            [None, None]
+        );
+    }
+
+    #[test]
+    fn a_cage_and_an_offset_are_halves_of_a_number() {
+        let page = CagedPage::of(0x0000_1000_0000_002a);
+        assert_eq!(
+            page,
+            CagedPage {
+                cage: 42,
+                offset: 4096
+            }
+        );
+    }
+}

@@ -1,0 +1,11 @@
+//! How an ntuple is mapped to keys of a container, as ROOT does it; `docs/specs/ntuple-daos.md` draws it. Pure.
+
+mod anchor;
+mod index;
+mod keys;
+mod splice;
+
+pub use anchor::{ANCHOR_SIZE, DaosAnchor, Spliced};
+pub use index::ntuple_index;
+pub use keys::{CagedPage, Layout, PAGES_END, Places};
+pub use splice::{Piece, SPLICE_BYTES, Splice, splice};

@@ -1,0 +1,302 @@
+//! The values of an ntuple.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod common;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use common::{Daos, unused};
+use femtobarn_daos::mapping::{DaosAnchor, Layout, SPLICE_BYTES, Spliced, splice};
+use femtobarn_daos::{Container, Envelopes, Existing, NTupleValues, Update, ValueKey};
+
+fn anchor(envelopes: &Envelopes) -> DaosAnchor {
+    DaosAnchor {
+        version: [1, 0, 0, 2],
+        header_size: envelopes.header.len() as u32,
+        header_length: 1000,
+        footer_size: envelopes.footer.len() as u32,
+        footer_length: 2000,
+        class: String::new(),
+        spliced: None,
+    }
+}
+
+fn envelopes(of: &str) -> Envelopes {
+    Envelopes {
+        header: format!("header of {of}").into(),
+        footer: format!("the footer of {of}").into(),
+    }
+}
+
+/// A name that no other test uses.
+fn name() -> String {
+    format!("Events {}", unused())
+}
+
+fn find(container: &Arc<Container>, name: &str) -> Option<(NTupleValues, DaosAnchor)> {
+    NTupleValues::find(container.clone(), name).unwrap()
+}
+
+#[test]
+fn an_ntuple_is_found_by_its_name_with_its_pages_after_it_was_published() {
+    let daos = Daos::any();
+    let container = daos.shared();
+    for class in ["", "S1", "SX"] {
+        let name = name();
+        let values = NTupleValues::new(container.clone(), &name, class).unwrap();
+        let pages: Vec<Bytes> = (0..40u8)
+            .map(|at| vec![at; 100_000 + at as usize].into())
+            .collect();
+        let sizes: Vec<u64> = pages.iter().map(|page| page.len() as u64).collect();
+        let spliced = splice([&sizes[..25], &sizes[25..]], SPLICE_BYTES);
+        let mut parts = vec![Vec::new(); spliced.values.len()];
+        for (page, piece) in pages.iter().zip(&spliced.pages) {
+            parts[piece.value].push(page.clone());
+        }
+        assert_eq!(parts.len(), 5);
+        values.write((10..).zip(parts)).unwrap();
+        values
+            .write_page_lists([(0, "first list".into()), (1, "second".into())])
+            .unwrap();
+        assert!(find(&container, &name).is_none());
+
+        let envelopes = envelopes(&name);
+        let largest_value = *spliced.values.iter().max().unwrap() as u32;
+        let anchor = DaosAnchor {
+            class: class.into(),
+            spliced: Some(Spliced {
+                class: values.places().pages,
+                largest_value,
+            }),
+            ..anchor(&envelopes)
+        };
+        values
+            .publish(&envelopes, &anchor, Existing::Refused)
+            .unwrap();
+
+        let (found, read) = find(&container, &name).unwrap();
+        assert_eq!(read, anchor);
+        assert_eq!(found.places(), values.places());
+        assert_eq!(found.read_envelopes(&read).unwrap(), envelopes);
+        assert_eq!(
+            found.read_page_lists(&[(1, 6), (0, 10)]).unwrap(),
+            ["second", "first list"]
+        );
+        let ranges = spliced.pages.iter().zip(&sizes).rev().map(|(piece, size)| {
+            let start = u64::from(piece.offset);
+            (10 + piece.value as u64, start..start + size)
+        });
+        let ranges: Vec<_> = ranges.collect();
+        let back = found.read(&ranges).unwrap();
+        assert!(back.iter().rev().eq(&pages));
+
+        found.remove(10..15).unwrap();
+        found.remove_metadata().unwrap();
+        assert!(find(&container, &name).is_none());
+        assert_eq!(found.read(&ranges[..1]).unwrap_err().kind(), "daos-missing");
+    }
+}
+
+#[test]
+fn a_value_with_many_pages_is_read_once_and_at_its_size() {
+    let Some(daos) = Daos::with_faults() else {
+        return;
+    };
+    let container = daos.shared();
+    let name = name();
+    let values = NTupleValues::new(container.clone(), &name, "").unwrap();
+    values
+        .write([(0, vec![Bytes::from(vec![1; 900_000])])])
+        .unwrap();
+    let envelopes = envelopes(&name);
+    let spliced = Some(Spliced {
+        class: values.places().pages,
+        largest_value: 900_000,
+    });
+    values
+        .publish(
+            &envelopes,
+            &DaosAnchor {
+                spliced,
+                ..anchor(&envelopes)
+            },
+            Existing::Refused,
+        )
+        .unwrap();
+    let (found, _) = find(&container, &name).unwrap();
+    for (reader, n) in [(&found, 1), (&values, 2)] {
+        // a reader that does not know the largest value finds out its size by the first request
+        let before = daos.get("n_fetches");
+        let wanted: Vec<_> = (1..8).map(|at| (0, at * 1000..at * 1000 + 1000)).collect();
+        assert_eq!(reader.read(&wanted).unwrap().len(), 7);
+        assert_eq!(daos.get("n_fetches") - before, n);
+    }
+}
+
+#[test]
+fn missing_short_and_long_values_are_errors_that_name_the_key() {
+    let daos = Daos::any();
+    let container = daos.shared();
+    let values = NTupleValues::new(container, &name(), "").unwrap();
+    values
+        .write([(0, vec![Bytes::from("0123456789")])])
+        .unwrap();
+    values.write_page_lists([(0, "list".into())]).unwrap();
+    let page = values.places().page(0).unwrap().to_string();
+    let list = values.places().page_list(0).to_string();
+    let cases = [
+        (values.read(&[(0, 5..11)]), "daos-size", &page),
+        (values.read(&[(0, 20..21)]), "daos-size", &page),
+        (
+            values.read(&[(0, 0..1), (1, 0..1)]),
+            "daos-missing",
+            &values.places().page(1).unwrap().to_string(),
+        ),
+        (values.read_page_lists(&[(0, 3)]), "daos-size", &list),
+        (values.read_page_lists(&[(0, 5)]), "daos-size", &list),
+        (
+            values.read_page_lists(&[(1, 5)]),
+            "daos-missing",
+            &values.places().page_list(1).to_string(),
+        ),
+    ];
+    for (result, kind, key) in cases {
+        let error = result.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(key), "{error}");
+    }
+    assert_eq!(
+        values.read(&[(u64::MAX, 0..1)]).unwrap_err().kind(),
+        "daos-unwritable"
+    );
+    values.remove([0]).unwrap();
+    values.remove_metadata().unwrap();
+}
+
+#[test]
+fn an_existing_ntuple_is_refused_or_replaced_as_a_whole() {
+    let daos = Daos::any();
+    let container = daos.shared();
+    let name = name();
+    let values = NTupleValues::new(container.clone(), &name, "").unwrap();
+    let (old, new) = (envelopes("old"), envelopes("a new one"));
+    values
+        .publish(&old, &anchor(&old), Existing::Refused)
+        .unwrap();
+    let error = values
+        .publish(&new, &anchor(&new), Existing::Refused)
+        .unwrap_err();
+    assert_eq!(error.kind(), "daos-exists");
+    let (found, read) = find(&container, &name).unwrap();
+    assert_eq!(found.read_envelopes(&read).unwrap(), old);
+    let is_standin = daos.settings().library.is_some();
+    let before = if is_standin { daos.get("n_updates") } else { 0 };
+    values
+        .publish(&new, &anchor(&new), Existing::Replaced)
+        .unwrap();
+    if is_standin {
+        assert_eq!(daos.get("n_updates") - before, 1);
+    }
+    let (found, read) = find(&container, &name).unwrap();
+    assert_eq!(found.read_envelopes(&read).unwrap(), new);
+    found.remove_metadata().unwrap();
+}
+
+/// Writes values as ROOT does.
+fn write(container: &Container, values: Vec<(ValueKey, Bytes)>) {
+    let update = |(key, value)| Update {
+        key,
+        parts: vec![value],
+    };
+    container
+        .update(
+            &values.into_iter().map(update).collect::<Vec<_>>(),
+            Existing::Replaced,
+        )
+        .unwrap();
+}
+
+#[test]
+fn ntuples_that_root_wrote_at_different_times_are_found_with_their_layout() {
+    let daos = Daos::any();
+    let container = daos.shared();
+    let [chosen, all, two] = ["", "SX", "S2"].map(|class| container.class(class).unwrap());
+    // until June 2026 metadata had SX, since then the anchor has the class that DAOS chooses, and the rest that of pages
+    for (anchors, metadata, pages, class, layout) in [
+        (all, all, two, "S2", Layout::ObjectPerCluster),
+        (all, all, all, "SX", Layout::ObjectPerCluster),
+        (chosen, chosen, chosen, "", Layout::ObjectPerPage),
+        (chosen, all, all, "SX", Layout::ObjectPerPage),
+        (chosen, two, two, "S2", Layout::ObjectPerPage),
+    ] {
+        let name = name();
+        let mut places = *NTupleValues::new(container.clone(), &name, "")
+            .unwrap()
+            .places();
+        (places.anchor, places.metadata, places.pages) = (anchors, metadata, pages);
+        let envelopes = envelopes(&name);
+        let anchor = DaosAnchor {
+            class: class.into(),
+            ..anchor(&envelopes)
+        };
+        let page = match layout {
+            Layout::ObjectPerPage => places.page(42).unwrap(),
+            Layout::ObjectPerCluster => places.page_of_cluster(3, 5, 42),
+        };
+        let bytes = Bytes::copy_from_slice(&anchor.to_bytes().unwrap());
+        let metadata = [
+            (places.anchor(), bytes),
+            (places.header(), envelopes.header.clone()),
+        ];
+        write(
+            &container,
+            [
+                &metadata[..],
+                &[
+                    (places.footer(), envelopes.footer.clone()),
+                    (page, "page".into()),
+                ],
+            ]
+            .concat(),
+        );
+
+        let (found, read) = find(&container, &name).unwrap();
+        assert_eq!(
+            (found.places(), &read),
+            (&places, &anchor),
+            "{class} {layout:?}"
+        );
+        assert_eq!(found.read_envelopes(&read).unwrap(), envelopes);
+        assert_eq!(found.layout(42, 3, 5).unwrap(), layout);
+        assert_eq!(found.layout(41, 3, 5).unwrap_err().kind(), "daos-missing");
+        assert_eq!(found.read_ranges(&[(page, 1..4)]).unwrap(), ["age"]);
+        found.remove_metadata().unwrap();
+        container.punch_objects(&[page.object]).unwrap();
+    }
+}
+
+#[test]
+fn a_pool_that_does_not_allow_all_targets_is_no_obstacle() {
+    let Some(daos) = Daos::with_faults() else {
+        return;
+    };
+    let container = daos.shared();
+    daos.set("no_class", 1);
+    let name = name();
+    let values = NTupleValues::new(container.clone(), &name, "").unwrap();
+    let envelopes = envelopes(&name);
+    values
+        .publish(&envelopes, &anchor(&envelopes), Existing::Refused)
+        .unwrap();
+    assert!(find(&container, &name).is_some());
+    let error = NTupleValues::new(container, &name, "SX").unwrap_err();
+    assert!(error.to_string().contains("may not allow"), "{error}");
+}
