@@ -140,6 +140,9 @@ impl Container {
             let expected = known.map_or(0, |known| known.size);
             return Err(self.size_error(again.key, expected, again.size));
         }
+        if values.len() == wanted.len() {
+            return Ok(found);
+        }
         let of = |at: usize| found.get(at).cloned().flatten();
         Ok(places.into_iter().map(of).collect())
     }
@@ -153,7 +156,7 @@ impl Container {
         if let Some(value) = values.iter().find(|value| value.size > LARGEST_VALUE) {
             return Err(self.size_error(value.key, LARGEST_VALUE, value.size));
         }
-        let room = |value: &Member| vec![0; usize::try_from(value.size).unwrap_or_default()];
+        let room = |value: &Member| Vec::with_capacity(usize::try_from(value.size).unwrap_or(0));
         let memory = |members: &[Member]| Memory::Fetch(members.iter().map(room).collect());
         let mut larger = Vec::new();
         self.transfer("read", values, memory, |transfer, failed| {

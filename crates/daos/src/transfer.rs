@@ -55,7 +55,7 @@ impl Drop for OpenObject {
 /// The memory of values, one for each akey.
 #[derive(Debug)]
 pub(crate) enum Memory {
-    /// Room for values that are read.
+    /// Capacity for values that are read, which have no bytes before.
     Fetch(Vec<Vec<u8>>),
     /// Values that are written, each in pieces; and flags.
     Update(Vec<Vec<Bytes>>, u64),
@@ -114,16 +114,21 @@ impl Transfer {
         self.arguments.iods.iter().map(|iod| iod.size)
     }
 
-    /// The values that were read, cut to their sizes.
-    pub fn into_values(self) -> Vec<Vec<u8>> {
-        let sizes: Vec<u64> = self.sizes().collect();
-        let Memory::Fetch(mut values) = self.memory else {
+    /// The values that were read, after the operation has ended without an error.
+    pub fn into_values(mut self) -> Vec<Vec<u8>> {
+        let Memory::Fetch(values) = &mut self.memory else {
             return Vec::new();
         };
-        for (value, size) in values.iter_mut().zip(sizes) {
-            value.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+        for ((value, room), iod) in values
+            .iter_mut()
+            .zip(&self.arguments.iovs)
+            .zip(&self.arguments.iods)
+        {
+            let size = usize::try_from(iod.size).unwrap_or(usize::MAX);
+            // SAFETY: the library has written as many bytes as it says, and not more than there is room for.
+            unsafe { value.set_len(size.min(room.buf_len).min(value.capacity())) };
         }
-        values
+        std::mem::take(values)
     }
 
     fn arguments(&mut self) -> Arguments {
@@ -131,6 +136,7 @@ impl Transfer {
             dkey,
             akeys,
             memory,
+            members,
             ..
         } = self;
         // one after the other in memory that is never reallocated
@@ -143,9 +149,13 @@ impl Transfer {
         let mut parts = Vec::with_capacity(akeys.len());
         match memory {
             Memory::Fetch(values) => {
-                for value in values {
+                for (value, member) in values.iter_mut().zip(members) {
+                    let room = usize::try_from(member.size).unwrap_or(0);
                     parts.push((1, 0));
-                    iovs.push(Iov::of(value.as_mut_ptr().cast(), value.len()));
+                    iovs.push(Iov::of(
+                        value.as_mut_ptr().cast(),
+                        room.min(value.capacity()),
+                    ));
                 }
             }
             Memory::Update(values, _) => {
