@@ -1,6 +1,6 @@
 //! Containers: reading and writing many values at once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::abi::COND_AKEY_INSERT;
 use crate::connection::Connection;
 use crate::error::code;
-use crate::group::{Member, requests};
+use crate::group::{Member, repeated, requests};
 use crate::library::DaosLibrary;
 use crate::per_process::PerProcess;
 use crate::queue::Call;
@@ -115,23 +115,17 @@ impl Container {
     /// # Errors
     /// If a request fails.
     pub fn fetch(&self, wanted: &[Fetch]) -> Result<Vec<Option<Bytes>>, DaosError> {
-        let mut values: Vec<Member> = Vec::new();
-        let mut known = HashMap::new();
-        let mut places = Vec::with_capacity(wanted.len());
-        for &Fetch { key, room } in wanted {
-            // without memory, a request would ask for the size alone
-            let room = room.max(1);
-            let at = *known.entry(key).or_insert(values.len());
-            match values.get_mut(at) {
-                Some(known) => known.size = known.size.max(room),
-                None => values.push(Member {
-                    at,
-                    key,
-                    size: room,
-                }),
-            }
-            places.push(at);
-        }
+        // without memory, a request would ask for the size alone
+        let member = |(at, &Fetch { key, room })| Member {
+            at,
+            key,
+            size: room.max(1),
+        };
+        let mut values: Vec<Member> = wanted.iter().enumerate().map(member).collect();
+        let places = match repeated(wanted.iter().map(|fetch| fetch.key)) {
+            Some(_) => merge(&mut values),
+            None => Vec::new(),
+        };
         let mut found = vec![None; values.len()];
         let larger = self.fetch_once(&values, &mut found)?;
         // a value that has grown once more is being replaced
@@ -140,7 +134,7 @@ impl Container {
             let expected = known.map_or(0, |known| known.size);
             return Err(self.size_error(again.key, expected, again.size));
         }
-        if values.len() == wanted.len() {
+        if places.is_empty() {
             return Ok(found);
         }
         let of = |at: usize| found.get(at).cloned().flatten();
@@ -216,7 +210,7 @@ impl Container {
     /// # Errors
     /// If a request fails: then some of the values may have been written. If a value exists that is not to be replaced.
     pub fn update(&self, values: &[Update], existing: Existing) -> Result<(), DaosError> {
-        let mut known = HashSet::new();
+        let repeated = repeated(values.iter().map(|value| value.key));
         let mut members = Vec::with_capacity(values.len());
         for (at, Update { key, parts }) in values.iter().enumerate() {
             let size: u64 = parts.iter().map(|part| part.len() as u64).sum();
@@ -225,7 +219,7 @@ impl Container {
                 0 => Some("DAOS has no empty values"),
                 _ if size > LARGEST_VALUE => Some("it is larger than 2 GiB"),
                 _ if parts.len() > MOST_PARTS => Some("it has more than 4096 pieces"),
-                _ if !known.insert(key) => Some("it is written twice"),
+                _ if repeated == Some(*key) => Some("it is written twice"),
                 _ => None,
             };
             if let Some(why) = why {
@@ -420,4 +414,21 @@ impl Container {
             key,
         }
     }
+}
+
+/// Makes one value of those with the same key; returns the place of each.
+fn merge(values: &mut Vec<Member>) -> Vec<usize> {
+    let mut merged: Vec<Member> = Vec::with_capacity(values.len());
+    let mut known = HashMap::new();
+    let mut places = Vec::with_capacity(values.len());
+    for value in values.iter() {
+        let at = *known.entry(value.key).or_insert(merged.len());
+        match merged.get_mut(at) {
+            Some(known) => known.size = known.size.max(value.size),
+            None => merged.push(Member { at, ..*value }),
+        }
+        places.push(at);
+    }
+    *values = merged;
+    places
 }

@@ -22,26 +22,39 @@ pub(crate) struct Member {
 /// Cuts values into requests: each is for one dkey of one object, as the library takes them. Requests are in the order of
 /// their first values.
 pub(crate) fn requests(values: impl IntoIterator<Item = Member>) -> Vec<Vec<Member>> {
-    let mut requests: Vec<Vec<Member>> = Vec::new();
-    let mut open: HashMap<(ObjectId, u64), (usize, u64)> = HashMap::new();
+    let mut requests: Vec<(Vec<Member>, u64)> = Vec::new();
+    let mut open: HashMap<(ObjectId, u64), usize> = HashMap::new();
+    let mut last = None;
     for value in values {
         let place = (value.key.object, value.key.dkey);
-        let known = open
-            .get_mut(&place)
-            .filter(|(_, bytes)| *bytes < ENOUGH_BYTES);
-        let request = known.and_then(|(number, bytes)| Some((requests.get_mut(*number)?, bytes)));
-        match request.filter(|(members, _)| members.len() < MOST_VALUES) {
-            Some((members, bytes)) => {
-                members.push(value);
-                *bytes = bytes.saturating_add(value.size);
-            }
-            None => {
-                open.insert(place, (requests.len(), value.size));
-                requests.push(vec![value]);
-            }
+        // values of a request are mostly beside each other
+        let number = match last {
+            Some((known, number)) if known == place => Some(number),
+            _ => open.get(&place).copied(),
+        };
+        let request = number.and_then(|number| requests.get_mut(number));
+        let has_room = |(members, bytes): &&mut (Vec<Member>, u64)| {
+            members.len() < MOST_VALUES && *bytes < ENOUGH_BYTES
+        };
+        if let Some((members, bytes)) = request.filter(has_room) {
+            members.push(value);
+            *bytes = bytes.saturating_add(value.size);
+            last = number.map(|number| (place, number));
+        } else {
+            open.insert(place, requests.len());
+            last = Some((place, requests.len()));
+            requests.push((vec![value], value.size));
         }
     }
-    requests
+    requests.into_iter().map(|(members, _)| members).collect()
+}
+
+/// A key that occurs more than once.
+pub(crate) fn repeated(keys: impl Iterator<Item = ValueKey>) -> Option<ValueKey> {
+    let mut keys: Vec<ValueKey> = keys.collect();
+    keys.sort_unstable();
+    let pair = keys.array_windows().find(|[one, next]| one == next);
+    pair.map(|[key, _]| *key)
 }
 
 #[cfg(test)]
