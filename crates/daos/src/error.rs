@@ -18,6 +18,8 @@ pub(crate) mod code {
     pub const NO_SPACE: c_int = -1007;
     pub const TIMED_OUT: c_int = -1011;
     pub const TOO_LARGE: c_int = -2013;
+    pub const DAMAGED: c_int = -2021;
+    pub const AGENT: c_int = -2034;
 }
 
 /// An error of the library, of a server, or of what is stored.
@@ -168,7 +170,8 @@ fn advice(found: c_int) -> &'static str {
         code::NO_HANDLE => ": the connection was closed or evicted; open the container again",
         code::INVALID => ": check the object class, which the pool or the container may not allow",
         code::NOT_FOUND => ": check the labels with `dmg pool list` and `daos cont list POOL`",
-        code::UNREACHABLE | code::TIMED_OUT => {
+        code::DAMAGED => ": the value is damaged on its server",
+        code::UNREACHABLE | code::TIMED_OUT | code::AGENT => {
             ": check that the servers run, and the agent of this machine (daos_agent)"
         }
         code::NO_SPACE => ": the pool is full; remove data, or extend the pool",

@@ -127,6 +127,8 @@ impl Transfer {
             let size = usize::try_from(iod.size).unwrap_or(usize::MAX);
             // SAFETY: the library has written as many bytes as it says, and not more than there is room for.
             unsafe { value.set_len(size.min(room.buf_len).min(value.capacity())) };
+            // there may have been room for the largest value; this does not move it
+            value.shrink_to_fit();
         }
         std::mem::take(values)
     }

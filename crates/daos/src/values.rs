@@ -123,6 +123,16 @@ impl NTupleValues {
             .ok_or_else(|| self.container.missing(self.places.header()))
     }
 
+    /// Reserves so much memory for each value with pages from now on. Femtobarn's anchors have the size of the largest; for
+    /// ntuples with cages it is in the page lists. A larger value is read twice.
+    #[must_use]
+    pub fn with_largest_value(self, largest: u64) -> Self {
+        Self {
+            room: largest,
+            ..self
+        }
+    }
+
     /// The container.
     pub fn container(&self) -> &Arc<Container> {
         &self.container
