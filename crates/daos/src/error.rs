@@ -55,7 +55,7 @@ pub enum DaosError {
     },
     /// There is no object class of this name.
     #[error(
-        "DAOS has no object class {name:?}: use one of `daos obj query`'s names, such as SX, S1 or RP_2G1"
+        "DAOS has no object class {name:?}: use a name such as SX, S1 or RP_2G1, or none to let DAOS choose"
     )]
     NoClass {
         /// The name.
@@ -113,6 +113,14 @@ pub enum DaosError {
         /// The size of the value.
         found: u64,
     },
+    /// A number is not one of an ntuple's values.
+    #[error("{container}: no value of an ntuple can have the number {number}")]
+    NoNumber {
+        /// The container.
+        container: String,
+        /// The number.
+        number: u64,
+    },
     /// What was asked for cannot be stored.
     #[error("cannot write {key}: {why}")]
     Unwritable {
@@ -146,6 +154,7 @@ impl DaosError {
             Self::Missing { .. } => "daos-missing",
             Self::Exists { .. } => "daos-exists",
             Self::Size { .. } => "daos-size",
+            Self::NoNumber { .. } => "daos-number",
             Self::Unwritable { .. } => "daos-unwritable",
             Self::Anchor { .. } => "daos-anchor",
         }

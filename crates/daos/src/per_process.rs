@@ -6,13 +6,14 @@
 )]
 
 use std::fmt::{Debug, Formatter};
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A value that a process creates once and shares; forked processes create their own. The value of a parent is never
 /// touched and never dropped in a child: its connections and locks belong to threads that do not exist there.
-pub(crate) struct PerProcess<T>(AtomicPtr<Own<T>>);
+pub(crate) struct PerProcess<T>(AtomicPtr<Own<T>>, PhantomData<Mutex<Option<T>>>);
 
 struct Own<T> {
     process: u32,
@@ -21,7 +22,7 @@ struct Own<T> {
 
 impl<T> PerProcess<T> {
     pub const fn new() -> Self {
-        Self(AtomicPtr::new(ptr::null_mut()))
+        Self(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }
 
     fn own(&self) -> &Own<T> {

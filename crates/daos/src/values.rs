@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::mapping::{ANCHOR_SIZE, DaosAnchor, Layout, Places, Spliced, ntuple_index};
+use crate::mapping::{ANCHOR_SIZE, DaosAnchor, LISTS, Layout, Places, Spliced, ntuple_index};
 use crate::{Container, DaosError, Existing, Fetch, ObjectClass, Update, ValueKey};
 
 /// The class that ROOT gave to metadata until June 2026.
@@ -43,6 +43,7 @@ impl NTupleValues {
             anchor,
             metadata: class,
             pages: class,
+            first_list: LISTS,
         };
         Ok(Self {
             container,
@@ -75,6 +76,7 @@ impl NTupleValues {
             anchor: class,
             metadata: class,
             pages: class,
+            first_list: 0,
         };
         let anchors = classes.iter().map(|&class| Fetch {
             key: places(class).anchor(),
@@ -96,10 +98,13 @@ impl NTupleValues {
                 .spliced
                 .map_or(0, |spliced| spliced.largest_value.into()),
         };
-        values.places.pages = match anchor.spliced {
-            Some(Spliced { class, .. }) => class,
-            None => values.container.class(&anchor.class)?,
-        };
+        match anchor.spliced {
+            Some(Spliced { class, .. }) => {
+                values.places.pages = class;
+                values.places.first_list = LISTS;
+            }
+            None => values.places.pages = values.container.class(&anchor.class)?,
+        }
         values.places.metadata = values.metadata_class(&classes)?;
         Ok(Some((values, anchor)))
     }
@@ -148,58 +153,37 @@ impl NTupleValues {
     /// # Errors
     /// If one is missing, has another size, or cannot be read.
     pub fn read_envelopes(&self, anchor: &DaosAnchor) -> Result<Envelopes, DaosError> {
-        let sizes = [anchor.header_size.into(), anchor.footer_size.into()];
-        let keys = [self.places.header(), self.places.footer()];
-        let mut found = self.read_whole(keys.into_iter().zip(sizes))?.into_iter();
+        let fetch = |key, size: u32| Fetch {
+            key,
+            room: size.into(),
+        };
+        let header = fetch(self.places.header(), anchor.header_size);
+        let footer = fetch(self.places.footer(), anchor.footer_size);
+        let mut found = self.container.fetch(&[header, footer])?.into_iter();
+        let mut whole = |Fetch { key, room }| {
+            let value = found
+                .next()
+                .flatten()
+                .ok_or_else(|| self.container.missing(key))?;
+            match value.len() as u64 == room {
+                true => Ok(value),
+                false => Err(self.container.size_error(key, room, value.len() as u64)),
+            }
+        };
         Ok(Envelopes {
-            header: found.next().unwrap_or_default(),
-            footer: found.next().unwrap_or_default(),
+            header: whole(header)?,
+            footer: whole(footer)?,
         })
     }
 
-    /// Reads page lists, by the numbers and sizes in their locators.
-    ///
-    /// # Errors
-    /// If one is missing, has another size, or cannot be read.
-    pub fn read_page_lists(&self, wanted: &[(u64, u64)]) -> Result<Vec<Bytes>, DaosError> {
-        self.read_whole(
-            wanted
-                .iter()
-                .map(|&(number, size)| (self.places.page_list(number), size)),
-        )
-    }
-
-    /// Reads values that must have these sizes.
-    fn read_whole(
-        &self,
-        wanted: impl Iterator<Item = (ValueKey, u64)>,
-    ) -> Result<Vec<Bytes>, DaosError> {
-        let wanted: Vec<Fetch> = wanted.map(|(key, room)| Fetch { key, room }).collect();
-        let found = self.container.fetch(&wanted)?;
-        wanted
-            .iter()
-            .zip(found)
-            .map(|(&Fetch { key, room }, found)| {
-                let value = found.ok_or_else(|| self.container.missing(key))?;
-                match value.len() as u64 == room {
-                    true => Ok(value),
-                    false => Err(self.container.size_error(key, room, value.len() as u64)),
-                }
-            })
-            .collect()
-    }
-
-    /// Reads ranges of values with pages, by their numbers, in one call. DAOS has only whole values: one with several ranges
-    /// is read once.
+    /// Reads ranges of values, by their numbers, in one call. DAOS has only whole values: one with several ranges is read
+    /// once.
     ///
     /// # Errors
     /// If one is missing, ends before a range, or cannot be read.
     pub fn read(&self, wanted: &[(u64, Range<u64>)]) -> Result<Vec<Bytes>, DaosError> {
-        let key = |number| self.places.page(number).ok_or_else(|| self.beyond(number));
-        let keys: Result<Vec<_>, _> = wanted
-            .iter()
-            .map(|(number, range)| Ok((key(*number)?, range.clone())))
-            .collect();
+        let key = |(number, range): &(u64, Range<u64>)| Ok((self.key(*number)?, range.clone()));
+        let keys: Result<Vec<_>, DaosError> = wanted.iter().map(key).collect();
         self.read_ranges(&keys?)
     }
 
@@ -210,10 +194,9 @@ impl NTupleValues {
     pub fn read_ranges(&self, wanted: &[(ValueKey, Range<u64>)]) -> Result<Vec<Bytes>, DaosError> {
         let fetches = wanted.iter().map(|(key, range)| Fetch {
             key: *key,
-            // all of a value that is read from its beginning may be wanted
-            room: match range.start {
-                0 if self.room == 0 => range.end,
-                _ => range.end.max(self.room),
+            room: match key.object.lo < LISTS {
+                true => range.end.max(self.room),
+                false => range.end,
             },
         });
         let found = self.container.fetch(&fetches.collect::<Vec<_>>())?;
@@ -235,14 +218,16 @@ impl NTupleValues {
             .collect()
     }
 
-    fn beyond(&self, number: u64) -> DaosError {
-        DaosError::Unwritable {
-            key: self.places.page_list(number),
-            why: "the number is too large for pages",
-        }
+    /// The key of a number.
+    fn key(&self, number: u64) -> Result<ValueKey, DaosError> {
+        let key = self.places.numbered(number);
+        key.ok_or_else(|| DaosError::NoNumber {
+            container: self.container.address().to_string(),
+            number,
+        })
     }
 
-    /// Writes values with pages, by their numbers, each of several pieces. Existing values are replaced.
+    /// Writes pages and page lists, by their numbers, each of several pieces. Existing values are replaced.
     ///
     /// # Errors
     /// If writing fails, or a number is too large.
@@ -251,32 +236,11 @@ impl NTupleValues {
         values: impl IntoIterator<Item = (u64, Vec<Bytes>)>,
     ) -> Result<(), DaosError> {
         let update = |(number, parts)| {
-            let key = self
-                .places
-                .page(number)
-                .ok_or_else(|| self.beyond(number))?;
+            let key = self.key(number)?;
             Ok(Update { key, parts })
         };
         let all: Result<Vec<Update>, DaosError> = values.into_iter().map(update).collect();
         self.container.update(&all?, Existing::Replaced)
-    }
-
-    /// Writes page lists, by their numbers.
-    ///
-    /// # Errors
-    /// If writing fails.
-    pub fn write_page_lists(
-        &self,
-        lists: impl IntoIterator<Item = (u64, Bytes)>,
-    ) -> Result<(), DaosError> {
-        let update = |(number, list)| Update {
-            key: self.places.page_list(number),
-            parts: vec![list],
-        };
-        self.container.update(
-            &lists.into_iter().map(update).collect::<Vec<_>>(),
-            Existing::Replaced,
-        )
     }
 
     /// Writes header and footer, and last the anchor, which makes the ntuple visible. If all have one class, DAOS writes them
@@ -320,24 +284,23 @@ impl NTupleValues {
             .punch_objects(&self.places.metadata_objects())
     }
 
-    /// Removes values with pages, by their numbers.
+    /// Removes pages and page lists, by their numbers.
     ///
     /// # Errors
     /// If that fails.
     pub fn remove(&self, numbers: impl IntoIterator<Item = u64>) -> Result<(), DaosError> {
-        let objects = numbers
-            .into_iter()
-            .filter_map(|number| Some(self.places.page(number)?.object));
-        self.container.punch_objects(&objects.collect::<Vec<_>>())
+        let keys: Result<Vec<_>, _> = numbers.into_iter().map(|number| self.key(number)).collect();
+        self.container.punch_values(&keys?)
     }
 
-    /// The layout of an ntuple that ROOT wrote, by any of its pages: the number of its locator, its cluster and its column.
+    /// The layout of an ntuple that ROOT wrote, by any of its pages: the number of its locator or cage, its cluster and its
+    /// column.
     ///
     /// # Errors
     /// If the page is in neither layout, or reading fails.
     pub fn layout(&self, number: u64, cluster: u64, column: u64) -> Result<Layout, DaosError> {
         let of_cluster = self.places.page_of_cluster(cluster, column, number);
-        let page = self.places.page(number).unwrap_or(of_cluster);
+        let page = self.key(number)?;
         match self.container.sizes(&[page, of_cluster])?.as_slice() {
             [Some(_), _] => Ok(Layout::ObjectPerPage),
             [None, Some(_)] => Ok(Layout::ObjectPerCluster),

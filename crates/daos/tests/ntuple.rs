@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use common::{Daos, unused};
-use femtobarn_daos::mapping::{DaosAnchor, Layout, SPLICE_BYTES, Spliced, splice};
+use femtobarn_daos::mapping::{
+    DaosAnchor, FOOTER, HEADER, LISTS, Layout, SPLICE_BYTES, Spliced, splice,
+};
 use femtobarn_daos::{Container, Envelopes, Existing, NTupleValues, Update, ValueKey};
 
 fn anchor(envelopes: &Envelopes) -> DaosAnchor {
@@ -63,9 +65,8 @@ fn an_ntuple_is_found_by_its_name_with_its_pages_after_it_was_published() {
         }
         assert_eq!(parts.len(), 5);
         values.write((10..).zip(parts)).unwrap();
-        values
-            .write_page_lists([(0, "first list".into()), (1, "second".into())])
-            .unwrap();
+        let lists = ["first list", "second"].map(|list| vec![Bytes::from(list)]);
+        values.write((LISTS..).zip(lists)).unwrap();
         assert!(find(&container, &name).is_none());
 
         let envelopes = envelopes(&name);
@@ -86,10 +87,14 @@ fn an_ntuple_is_found_by_its_name_with_its_pages_after_it_was_published() {
         assert_eq!(read, anchor);
         assert_eq!(found.places(), values.places());
         assert_eq!(found.read_envelopes(&read).unwrap(), envelopes);
-        assert_eq!(
-            found.read_page_lists(&[(1, 6), (0, 10)]).unwrap(),
-            ["second", "first list"]
-        );
+        let metadata = [
+            (LISTS + 1, 0..6),
+            (HEADER, 0..6),
+            (LISTS, 2..10),
+            (FOOTER, 4..10),
+        ];
+        let read = found.read(&metadata).unwrap();
+        assert_eq!(read, ["second", "header", "rst list", "footer"]);
         let ranges = spliced.pages.iter().zip(&sizes).rev().map(|(piece, size)| {
             let start = u64::from(piece.offset);
             (10 + piece.value as u64, start..start + size)
@@ -98,7 +103,7 @@ fn an_ntuple_is_found_by_its_name_with_its_pages_after_it_was_published() {
         let back = found.read(&ranges).unwrap();
         assert!(back.iter().rev().eq(&pages));
 
-        found.remove(10..15).unwrap();
+        found.remove((10..15).chain([LISTS])).unwrap();
         found.remove_metadata().unwrap();
         assert!(find(&container, &name).is_none());
         assert_eq!(found.read(&ranges[..1]).unwrap_err().kind(), "daos-missing");
@@ -150,34 +155,31 @@ fn missing_short_and_long_values_are_errors_that_name_the_key() {
     values
         .write([(0, vec![Bytes::from("0123456789")])])
         .unwrap();
-    values.write_page_lists([(0, "list".into())]).unwrap();
-    let page = values.places().page(0).unwrap().to_string();
-    let list = values.places().page_list(0).to_string();
+    let key = |number| values.places().numbered(number).unwrap().to_string();
     let cases = [
-        (values.read(&[(0, 5..11)]), "daos-size", &page),
-        (values.read(&[(0, 20..21)]), "daos-size", &page),
+        (vec![(0, 5..11)], "daos-size", key(0)),
+        (vec![(0, 20..21)], "daos-size", key(0)),
+        (vec![(0, 0..1), (1, 0..1)], "daos-missing", key(1)),
+        (vec![(LISTS, 0..5)], "daos-missing", key(LISTS)),
+        (vec![(HEADER, 0..5)], "daos-missing", key(HEADER)),
         (
-            values.read(&[(0, 0..1), (1, 0..1)]),
-            "daos-missing",
-            &values.places().page(1).unwrap().to_string(),
-        ),
-        (values.read_page_lists(&[(0, 3)]), "daos-size", &list),
-        (values.read_page_lists(&[(0, 5)]), "daos-size", &list),
-        (
-            values.read_page_lists(&[(1, 5)]),
-            "daos-missing",
-            &values.places().page_list(1).to_string(),
+            vec![(u64::from(u32::MAX), 0..5)],
+            "daos-number",
+            "4294967295".into(),
         ),
     ];
-    for (result, kind, key) in cases {
-        let error = result.unwrap_err();
+    for (wanted, kind, named) in cases {
+        let error = values.read(&wanted).unwrap_err();
         assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.to_string().contains(key), "{error}");
+        assert!(error.to_string().contains(&named), "{error}");
     }
-    assert_eq!(
-        values.read(&[(u64::MAX, 0..1)]).unwrap_err().kind(),
-        "daos-unwritable"
-    );
+    let (stored, wrong) = (envelopes("stored"), envelopes("another"));
+    values
+        .publish(&stored, &anchor(&stored), Existing::Refused)
+        .unwrap();
+    assert_eq!(values.read_envelopes(&anchor(&stored)).unwrap(), stored);
+    let error = values.read_envelopes(&anchor(&wrong)).unwrap_err();
+    assert_eq!(error.kind(), "daos-size");
     values.remove([0]).unwrap();
     values.remove_metadata().unwrap();
 }
@@ -243,13 +245,14 @@ fn ntuples_that_root_wrote_at_different_times_are_found_with_their_layout() {
             .unwrap()
             .places();
         (places.anchor, places.metadata, places.pages) = (anchors, metadata, pages);
+        places.first_list = 0;
         let envelopes = envelopes(&name);
         let anchor = DaosAnchor {
             class: class.into(),
             ..anchor(&envelopes)
         };
         let page = match layout {
-            Layout::ObjectPerPage => places.page(42).unwrap(),
+            Layout::ObjectPerPage => places.numbered(42).unwrap(),
             Layout::ObjectPerCluster => places.page_of_cluster(3, 5, 42),
         };
         let bytes = Bytes::copy_from_slice(&anchor.to_bytes().unwrap());

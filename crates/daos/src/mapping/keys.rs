@@ -13,9 +13,13 @@ const AKEY_FOOTER: u64 = 0x4243_544b_5344_422c;
 const METADATA: u64 = u64::MAX;
 const PAGE_LISTS: u64 = u64::MAX - 1;
 
-/// Numbers of pages are smaller.
-pub const PAGES_END: u64 = PAGES_LAST + 1;
-const PAGES_LAST: u64 = PAGE_LISTS - 1;
+/// All values of an ntuple but the anchor have a number of 32 bits, as the objects of an object store have. Below this one
+/// are those of pages; from it on are those of page lists.
+pub const LISTS: u64 = 1 << 31;
+/// The number of the header.
+pub const HEADER: u64 = FOOTER - 1;
+/// The number of the footer.
+pub const FOOTER: u64 = u32::MAX as u64 - 2;
 
 /// How pages are mapped to keys. The anchor does not say it: see `docs/specs/ntuple-daos.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +64,9 @@ pub struct Places {
     pub metadata: ObjectClass,
     /// The class of objects with pages.
     pub pages: ObjectClass,
+    /// The akey of the page list with the number [`LISTS`], which ROOT gives to the first one: 0. Femtobarn's page lists have
+    /// akeys from `LISTS` on, so that numbers in locators are unique.
+    pub first_list: u64,
 }
 
 impl Places {
@@ -78,14 +85,18 @@ impl Places {
         self.value(self.metadata, METADATA, AKEY_FOOTER)
     }
 
-    /// The page list of a cluster group, by the number in its locator.
-    pub fn page_list(&self, number: u64) -> ValueKey {
-        self.value(self.metadata, PAGE_LISTS, number)
-    }
-
-    /// A page, or several that are spliced, by the number in their locators. None if the number belongs to other objects.
-    pub fn page(&self, number: u64) -> Option<ValueKey> {
-        (number < PAGES_END).then(|| self.value(self.pages, number, AKEY_PAGE))
+    /// The value with a number: pages, a page list, the header or the footer. None if the number is too large.
+    pub fn numbered(&self, number: u64) -> Option<ValueKey> {
+        match number {
+            ..LISTS => Some(self.value(self.pages, number, AKEY_PAGE)),
+            LISTS..HEADER => {
+                let akey = number - LISTS + self.first_list;
+                Some(self.value(self.metadata, PAGE_LISTS, akey))
+            }
+            HEADER => Some(self.header()),
+            FOOTER => Some(self.footer()),
+            _ => None,
+        }
     }
 
     /// A page or cage of the earlier layout.
@@ -126,6 +137,7 @@ mod tests {
             anchor: ObjectClass::from_bits(0x0401_0001),
             metadata: ObjectClass::from_bits(0x0401_0008),
             pages: ObjectClass::from_bits(0x0408_0002),
+            first_list: 0,
         }
     }
 
@@ -136,32 +148,56 @@ mod tests {
     #[test]
     fn keys_are_those_of_root() {
         let (places, dkey) = (places(), 0x5a3c_69f0_cafe_4a11);
-        let (anchor, rest) = (0x0401_0001_87d4_b929, 0x0401_0008_87d4_b929);
-        assert_eq!(
-            numbers(places.anchor()),
-            [anchor, u64::MAX, dkey, 0x4243_544b_5344_422a]
+        let (anchor, rest, pages) = (
+            0x0401_0001_87d4_b929,
+            0x0401_0008_87d4_b929,
+            0x0408_0002_87d4_b929,
         );
-        assert_eq!(
-            numbers(places.header()),
-            [rest, u64::MAX, dkey, 0x4243_544b_5344_422b]
-        );
-        assert_eq!(
-            numbers(places.footer()),
-            [rest, u64::MAX, dkey, 0x4243_544b_5344_422c]
-        );
-        assert_eq!(numbers(places.page_list(3)), [rest, u64::MAX - 1, dkey, 3]);
-        let pages = 0x0408_0002_87d4_b929;
-        let page = places.page(77).unwrap();
-        assert_eq!(numbers(page), [pages, 77, dkey, 0x4243_544b_5344_4229]);
-        assert_eq!(numbers(places.page_of_cluster(5, 9, 77)), [pages, 5, 9, 77]);
+        for (key, expected) in [
+            (
+                places.anchor(),
+                [anchor, u64::MAX, dkey, 0x4243_544b_5344_422a],
+            ),
+            (
+                places.header(),
+                [rest, u64::MAX, dkey, 0x4243_544b_5344_422b],
+            ),
+            (
+                places.footer(),
+                [rest, u64::MAX, dkey, 0x4243_544b_5344_422c],
+            ),
+            (places.page_of_cluster(5, 9, 77), [pages, 5, 9, 77]),
+        ] {
+            assert_eq!(numbers(key), expected);
+        }
     }
 
     #[test]
-    fn numbers_of_pages_do_not_reach_the_metadata() {
-        assert!(places().page(u64::MAX - 2).is_some());
+    fn every_value_but_the_anchor_has_a_number() {
+        let (root, dkey) = (places(), 0x5a3c_69f0_cafe_4a11);
+        let ours = Places {
+            first_list: LISTS,
+            ..root
+        };
+        let (rest, pages) = (0x0401_0008_87d4_b929, 0x0408_0002_87d4_b929);
+        let page = |lo| [pages, lo, dkey, 0x4243_544b_5344_4229];
+        let list = |akey| [rest, u64::MAX - 1, dkey, akey];
+        for places in [root, ours] {
+            let of = |number| numbers(places.numbered(number).unwrap());
+            assert_eq!([0, 77, 0x7fff_ffff].map(of), [0, 77, 0x7fff_ffff].map(page));
+            assert_eq!(of(0xffff_fffc), numbers(places.header()));
+            assert_eq!(of(0xffff_fffd), numbers(places.footer()));
+            let others = [0xffff_fffe, 0xffff_ffff, 1 << 32, u64::MAX];
+            assert_eq!(others.map(|number| places.numbered(number)), [None; 4]);
+        }
+        let lists = [0x8000_0000, 0x8000_0003];
         assert_eq!(
-            [u64::MAX - 1, u64::MAX].map(|number| places().page(number)),
-            [None, None]
+            lists.map(|number| numbers(root.numbered(number).unwrap())),
+            [0, 3].map(list)
+        );
+        assert_eq!(
+            lists.map(|number| numbers(ours.numbered(number).unwrap())),
+            lists.map(list)
         );
     }
 

@@ -7,5 +7,5 @@ mod splice;
 
 pub use anchor::{ANCHOR_SIZE, DaosAnchor, Spliced};
 pub use index::ntuple_index;
-pub use keys::{CagedPage, Layout, PAGES_END, Places};
+pub use keys::{CagedPage, FOOTER, HEADER, LISTS, Layout, Places};
 pub use splice::{Piece, SPLICE_BYTES, Splice, splice};
