@@ -158,9 +158,9 @@ impl ListAnchor {
 pub(crate) const IOD_SINGLE: c_uint = 1;
 /// Objects whose dkeys and akeys are numbers.
 pub(crate) const TYPE_MULTI_UINT64: c_uint = 4;
-/// A pool or container is opened to read and write.
-pub(crate) const POOL_READ_WRITE: c_uint = 1 << 1;
-pub(crate) const CONTAINER_READ_WRITE: c_uint = 1 << 1;
+/// Pools and containers are opened to read and write, or to read only.
+pub(crate) const READ_WRITE: c_uint = 1 << 1;
+pub(crate) const READ_ONLY: c_uint = 1 << 0;
 /// An object is opened to read and write.
 pub(crate) const OBJECT_READ_WRITE: c_uint = 1 << 2;
 /// Fail if an akey has a value already.
@@ -279,10 +279,7 @@ mod tests {
     #[test]
     fn constants_are_those_of_the_headers_of_daos() {
         assert_eq!((IOD_SINGLE, TYPE_MULTI_UINT64, HINTS_DEFAULT), (1, 4, 0x11));
-        assert_eq!(
-            (POOL_READ_WRITE, CONTAINER_READ_WRITE, OBJECT_READ_WRITE),
-            (2, 2, 4)
-        );
+        assert_eq!((READ_WRITE, READ_ONLY, OBJECT_READ_WRITE), (2, 1, 4));
         assert_eq!(COND_AKEY_INSERT, 16);
     }
 }

@@ -2,13 +2,12 @@
 
 #![expect(unsafe_code, reason = "functions of the library are called")]
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CString, c_int, c_uint};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::abi::{
-    CONTAINER_READ_WRITE, ContainerInfo, Event, HINTS_DEFAULT, Handle, POOL_READ_WRITE, PoolInfo,
-    TYPE_MULTI_UINT64,
+    ContainerInfo, Event, HINTS_DEFAULT, Handle, PoolInfo, READ_ONLY, READ_WRITE, TYPE_MULTI_UINT64,
 };
 use crate::address::c_string;
 use crate::error::code;
@@ -75,13 +74,16 @@ impl Pool {
         settings: &Settings,
     ) -> Result<Self, DaosError> {
         let queues = Queues::new(library);
-        let call = Connect {
-            name: c_string(name),
-            handle: Handle::default(),
-            info: PoolInfo::NEW,
-        };
         let what = || format!("connect to DAOS pool {name}");
-        let call = queues.with(settings, |queue| queue.run_one(settings, what, call))?;
+        let call = with_rights(|flags| {
+            let call = Connect {
+                name: c_string(name),
+                flags,
+                handle: Handle::default(),
+                info: PoolInfo::NEW,
+            };
+            queues.with(settings, |queue| queue.run_one(settings, what, call))
+        })?;
         Ok(Self {
             library,
             queues,
@@ -150,22 +152,25 @@ impl Connection {
             )
         };
         match code {
-            code::EXISTS => Ok(()),
+            // who may not create it may perhaps open it
+            code::EXISTS | code::NO_PERMISSION => Ok(()),
             code => library.check(code, what),
         }
     }
 
     fn open(pool: Arc<Pool>, address: &Address, settings: &Settings) -> Result<Self, DaosError> {
-        let call = Open {
-            pool: pool.handle,
-            name: c_string(address.container()),
-            handle: Handle::default(),
-            info: ContainerInfo::NEW,
-        };
         let what = || format!("open {address}");
-        let call = pool
-            .queues
-            .with(settings, |queue| queue.run_one(settings, what, call))?;
+        let call = with_rights(|flags| {
+            let call = Open {
+                pool: pool.handle,
+                name: c_string(address.container()),
+                flags,
+                handle: Handle::default(),
+                info: ContainerInfo::NEW,
+            };
+            let queues = &pool.queues;
+            queues.with(settings, |queue| queue.run_one(settings, what, call))
+        })?;
         Ok(Self {
             pool,
             handle: call.handle,
@@ -211,8 +216,20 @@ fn clearing_up() -> Settings {
     }
 }
 
+/// Opens something to read and write, or to read only, if that is all that is allowed.
+fn with_rights<T>(open: impl Fn(c_uint) -> Result<T, DaosError>) -> Result<T, DaosError> {
+    match open(READ_WRITE) {
+        Err(DaosError::Failed {
+            code: code::NO_PERMISSION,
+            ..
+        }) => open(READ_ONLY),
+        opened => opened,
+    }
+}
+
 struct Connect {
     name: CString,
+    flags: c_uint,
     handle: Handle,
     info: PoolInfo,
 }
@@ -221,13 +238,14 @@ impl Call for Connect {
     unsafe fn start(&mut self, library: &DaosLibrary, event: *mut Event) -> c_int {
         let (name, at, info) = (self.name.as_ptr(), &raw mut self.handle, &raw mut self.info);
         // SAFETY: the pointers are of memory that this value owns; the name of the system may be missing.
-        unsafe { (library.api.pool_connect)(name, ptr::null(), POOL_READ_WRITE, at, info, event) }
+        unsafe { (library.api.pool_connect)(name, ptr::null(), self.flags, at, info, event) }
     }
 }
 
 struct Open {
     pool: Handle,
     name: CString,
+    flags: c_uint,
     handle: Handle,
     info: ContainerInfo,
 }
@@ -236,9 +254,7 @@ impl Call for Open {
     unsafe fn start(&mut self, library: &DaosLibrary, event: *mut Event) -> c_int {
         let (name, at, info) = (self.name.as_ptr(), &raw mut self.handle, &raw mut self.info);
         // SAFETY: the pointers are of memory that this value owns.
-        unsafe {
-            (library.api.container_open)(self.pool, name, CONTAINER_READ_WRITE, at, info, event)
-        }
+        unsafe { (library.api.container_open)(self.pool, name, self.flags, at, info, event) }
     }
 }
 

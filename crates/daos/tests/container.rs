@@ -532,6 +532,22 @@ fn what_does_not_exist_is_an_error_with_advice() {
 }
 
 #[test]
+fn a_pool_that_may_only_be_read_is_read() {
+    let Some(daos) = Daos::with_faults() else {
+        return;
+    };
+    let address = Address::parse("daos://read-pool/container").unwrap();
+    let container = Container::create(&address, daos.settings()).unwrap();
+    let place = key(object(&container), 1, 1);
+    assert_eq!(read(&container, &[place]), [None]);
+    assert!(container.dkeys(place.object).unwrap().is_empty());
+    let error = container
+        .update(&[value(place, "x")], Existing::Replaced)
+        .unwrap_err();
+    assert!(error.to_string().contains("get-acl"), "{error}");
+}
+
+#[test]
 fn a_missing_library_is_an_error_that_says_what_to_install() {
     let address = Address::parse("daos://pool/container").unwrap();
     let open = |library: &str| {

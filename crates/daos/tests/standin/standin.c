@@ -402,6 +402,7 @@ static int do_task(struct task *t)
     case CONNECT:
         if (!strncmp(t->name, "no-", 3)) return -NONEXIST;
         if (!strncmp(t->name, "closed-", 7)) return -NO_PERM;
+        if (!strncmp(t->name, "read-", 5) && t->flags != READ_ONLY) return -NO_PERM;
         pool = calloc(1, sizeof *pool);
         snprintf(pool->name, sizeof pool->name, "%s", t->name);
         t->handle->cookie = (uint64_t)pool;
@@ -421,6 +422,7 @@ static int do_task(struct task *t)
         snprintf(named.name, sizeof named.name, "%s", t->name);
         if (t->kind == CREATE) return container_exists(&named, true) ? -EXIST : 0;
         if (!container_exists(&named, false)) return -NONEXIST;
+        if (!strncmp(named.pool->name, "read-", 5) && t->flags != READ_ONLY) return -NO_PERM;
         c = malloc(sizeof *c);
         *c = named;
         t->handle->cookie = (uint64_t)c;
@@ -433,6 +435,8 @@ static int do_task(struct task *t)
         return 0;
     default: break;
     }
+    if (t->kind != FETCH && t->kind != LIST && !strncmp(((struct object *)t->what)->cont->pool->name, "read-", 5))
+        return -NO_PERM;
     /* processes that share a directory exclude each other */
     int fd = -1, rc = 0;
     if (folder()) {
@@ -719,8 +723,8 @@ const char *d_errstr(int rc)
 
 int daos_pool_connect2(const char *name, const char *sys, unsigned flags, handle_t *poh, pool_info_t *info, event_t *ev)
 {
-    (void)sys, (void)flags;
-    return start((struct task){.kind = CONNECT, .ev = ev, .name = name, .handle = poh, .info = info});
+    (void)sys;
+    return start((struct task){.kind = CONNECT, .ev = ev, .name = name, .flags = flags, .handle = poh, .info = info});
 }
 
 int daos_pool_disconnect(handle_t poh, event_t *ev)
@@ -736,9 +740,8 @@ int daos_cont_create_with_label(handle_t poh, const char *label, void *prop, uin
 
 int daos_cont_open2(handle_t poh, const char *name, unsigned flags, handle_t *coh, cont_info_t *info, event_t *ev)
 {
-    (void)flags;
-    return start((struct task){
-        .kind = OPEN, .ev = ev, .what = (void *)poh.cookie, .name = name, .handle = coh, .info = info});
+    return start((struct task){.kind = OPEN, .ev = ev, .what = (void *)poh.cookie, .name = name, .flags = flags,
+                               .handle = coh, .info = info});
 }
 
 int daos_cont_close(handle_t coh, event_t *ev)
