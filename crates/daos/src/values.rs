@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::mapping::{ANCHOR_SIZE, DaosAnchor, LISTS, Layout, Places, Spliced, ntuple_index};
+use crate::mapping::{
+    ANCHOR_SIZE, DaosAnchor, EarlierPages, LISTS, Layout, Places, Spliced, ntuple_index,
+};
 use crate::{Container, DaosError, Existing, Fetch, ObjectClass, Update, ValueKey};
 
 /// The class that ROOT gave to metadata until June 2026.
@@ -182,38 +184,55 @@ impl NTupleValues {
     /// # Errors
     /// If one is missing, ends before a range, or cannot be read.
     pub fn read(&self, wanted: &[(u64, Range<u64>)]) -> Result<Vec<Bytes>, DaosError> {
-        let key = |(number, range): &(u64, Range<u64>)| Ok((self.key(*number)?, range.clone()));
-        let keys: Result<Vec<_>, DaosError> = wanted.iter().map(key).collect();
-        self.read_ranges(&keys?)
+        self.read_ranges(wanted, |number| {
+            let room = if number < LISTS { self.room } else { 0 };
+            Ok((self.key(number)?, room))
+        })
     }
 
-    /// As [`read`](Self::read), by the keys.
+    /// As [`read`](Self::read), for pages of the earlier layout, by the numbers that `pages` gave them.
     ///
     /// # Errors
     /// The same.
-    pub fn read_ranges(&self, wanted: &[(ValueKey, Range<u64>)]) -> Result<Vec<Bytes>, DaosError> {
-        let fetches = wanted.iter().map(|(key, range)| Fetch {
-            key: *key,
-            room: match key.object.lo < LISTS {
-                true => range.end.max(self.room),
-                false => range.end,
-            },
-        });
-        let found = self.container.fetch(&fetches.collect::<Vec<_>>())?;
-        wanted
+    pub fn read_earlier(
+        &self,
+        pages: &EarlierPages,
+        wanted: &[(u64, Range<u64>)],
+    ) -> Result<Vec<Bytes>, DaosError> {
+        self.read_ranges(wanted, |number| {
+            let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let found = pages.value(&self.places, at);
+            found.ok_or_else(|| self.no_number(number))
+        })
+    }
+
+    /// Reads ranges of values, for which there is a key and the expected size of the value.
+    fn read_ranges(
+        &self,
+        wanted: &[(u64, Range<u64>)],
+        find: impl Fn(u64) -> Result<(ValueKey, u64), DaosError>,
+    ) -> Result<Vec<Bytes>, DaosError> {
+        let fetch = |(number, range): &(u64, Range<u64>)| {
+            let (key, room) = find(*number)?;
+            let room = range.end.max(room);
+            Ok(Fetch { key, room })
+        };
+        let fetches: Result<Vec<Fetch>, DaosError> = wanted.iter().map(fetch).collect();
+        let fetches = fetches?;
+        let found = self.container.fetch(&fetches)?;
+        fetches
             .iter()
+            .zip(wanted)
             .zip(found)
-            .map(|((key, range), found)| {
-                let value = found.ok_or_else(|| self.container.missing(*key))?;
+            .map(|((&Fetch { key, .. }, (_, range)), found)| {
+                let value = found.ok_or_else(|| self.container.missing(key))?;
                 let size = value.len() as u64;
                 let part = || {
-                    let (start, end) = (
-                        usize::try_from(range.start).ok()?,
-                        usize::try_from(range.end).ok()?,
-                    );
+                    let start = usize::try_from(range.start).ok()?;
+                    let end = usize::try_from(range.end).ok()?;
                     (start <= end && range.end <= size).then(|| value.slice(start..end))
                 };
-                part().ok_or_else(|| self.container.size_error(*key, range.end, size))
+                part().ok_or_else(|| self.container.size_error(key, range.end, size))
             })
             .collect()
     }
@@ -221,10 +240,14 @@ impl NTupleValues {
     /// The key of a number.
     fn key(&self, number: u64) -> Result<ValueKey, DaosError> {
         let key = self.places.numbered(number);
-        key.ok_or_else(|| DaosError::NoNumber {
+        key.ok_or_else(|| self.no_number(number))
+    }
+
+    fn no_number(&self, number: u64) -> DaosError {
+        DaosError::NoNumber {
             container: self.container.address().to_string(),
             number,
-        })
+        }
     }
 
     /// Writes pages and page lists, by their numbers, each of several pieces. Existing values are replaced.

@@ -15,7 +15,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use common::{Daos, unused};
 use femtobarn_daos::mapping::{
-    DaosAnchor, FOOTER, HEADER, LISTS, Layout, SPLICE_BYTES, Spliced, splice,
+    DaosAnchor, EarlierPage, EarlierPages, FOOTER, HEADER, LISTS, Layout, SPLICE_BYTES, Spliced,
+    splice,
 };
 use femtobarn_daos::{Container, Envelopes, Existing, NTupleValues, Update, ValueKey};
 
@@ -281,10 +282,71 @@ fn ntuples_that_root_wrote_at_different_times_are_found_with_their_layout() {
         assert_eq!(found.read_envelopes(&read).unwrap(), envelopes);
         assert_eq!(found.layout(42, 3, 5).unwrap(), layout);
         assert_eq!(found.layout(41, 3, 5).unwrap_err().kind(), "daos-missing");
-        assert_eq!(found.read_ranges(&[(page, 1..4)]).unwrap(), ["age"]);
+        let part = match layout {
+            Layout::ObjectPerPage => found.read(&[(42, 1..4)]),
+            Layout::ObjectPerCluster => {
+                let mut pages = EarlierPages::default();
+                let (cluster, column, location) = (3, 5, 42);
+                let (reserved, size) = (0, 4);
+                let page = pages.add(&EarlierPage {
+                    cluster,
+                    column,
+                    location,
+                    reserved,
+                    size,
+                });
+                found.read_earlier(&pages, &[(page.value as u64, 1..4)])
+            }
+        };
+        assert_eq!(part.unwrap(), ["age"]);
         found.remove_metadata().unwrap();
         container.punch_objects(&[page.object]).unwrap();
     }
+}
+
+#[test]
+fn pages_in_cages_are_read_as_whole_cages_with_one_request_for_a_column() {
+    let daos = Daos::any();
+    let container = daos.shared();
+    let values = NTupleValues::new(container.clone(), &name(), "").unwrap();
+    let (mut pages, mut wanted, mut expected) = (EarlierPages::default(), Vec::new(), Vec::new());
+    let mut cages = Vec::new();
+    for cage in 0..6u64 {
+        let (cluster, column) = (cage / 4, cage % 2);
+        let key = values.places().page_of_cluster(cluster, column, cage);
+        let mut whole = Vec::new();
+        for at in 0..16 {
+            let page = vec![(16 * cage + at) as u8; 1000 + at as usize];
+            let location = (whole.len() as u64) << 32 | cage;
+            let (reserved, size) = (1, page.len() as u64);
+            let place = pages.add(&EarlierPage {
+                cluster,
+                column,
+                location,
+                reserved,
+                size,
+            });
+            let start = u64::from(place.offset);
+            wanted.push((place.value as u64, start..start + size));
+            whole.extend(&page);
+            expected.push(page);
+        }
+        cages.push((key, whole.into()));
+    }
+    let objects: Vec<_> = cages.iter().map(|(key, _)| key.object).collect();
+    write(&container, cages);
+    let is_standin = daos.settings().library.is_some();
+    let before = if is_standin { daos.get("n_fetches") } else { 0 };
+    wanted.reverse();
+    let found = values.read_earlier(&pages, &wanted).unwrap();
+    assert!(found.iter().rev().eq(&expected));
+    if is_standin {
+        // two columns in each of two clusters
+        assert_eq!(daos.get("n_fetches") - before, 4);
+    }
+    let error = values.read_earlier(&pages, &[(6, 0..1)]).unwrap_err();
+    assert_eq!(error.kind(), "daos-number");
+    container.punch_objects(&objects).unwrap();
 }
 
 #[test]

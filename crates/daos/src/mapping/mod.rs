@@ -1,11 +1,13 @@
 //! How an ntuple is mapped to keys of a container, as ROOT does it; `docs/specs/ntuple-daos.md` draws it. Pure.
 
 mod anchor;
+mod earlier;
 mod index;
 mod keys;
 mod splice;
 
 pub use anchor::{ANCHOR_SIZE, DaosAnchor, Spliced};
+pub use earlier::{EarlierPage, EarlierPages};
 pub use index::ntuple_index;
 pub use keys::{CagedPage, FOOTER, HEADER, LISTS, Layout, Places};
 pub use splice::{Piece, SPLICE_BYTES, Splice, splice};
