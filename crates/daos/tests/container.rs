@@ -112,6 +112,27 @@ fn pieces_become_one_value_and_large_values_are_whole() {
 }
 
 #[test]
+fn a_short_buffer_is_noticed_by_the_size_of_the_value() {
+    let Some(daos) = Daos::with_faults() else {
+        return;
+    };
+    let container = daos.container();
+    let place = object(&container);
+    let keys = [0, 1, 2].map(|akey| key(place, 1, akey));
+    let all = [5, 5000, 50].map(|size| Bytes::from(bytes(size, size as usize)));
+    let updates: Vec<_> = keys
+        .iter()
+        .zip(&all)
+        .map(|(&key, all)| value(key, all.clone()))
+        .collect();
+    write(&container, &updates);
+    for quiet in [0, 1] {
+        daos.set("quiet", quiet);
+        assert_eq!(read(&container, &keys), all.clone().map(Some), "{quiet}");
+    }
+}
+
+#[test]
 fn requests_are_grouped_by_object_and_dkey() {
     let Some(daos) = Daos::with_faults() else {
         return;

@@ -17,7 +17,8 @@ use std::time::Duration;
 use femtobarn_daos::{Address, Container, ObjectId, Settings, ValueKey};
 
 /// Faults that a test can set, each 0 by default.
-const FAULTS: [&str; 11] = [
+const FAULTS: [&str; 12] = [
+    "quiet",
     "event_error",
     "event_error_skip",
     "event_error_count",
