@@ -54,6 +54,25 @@ impl Address {
         })
     }
 
+    /// Parses `daos://POOL/CONTAINER:NTUPLE`, where the ntuple's name may be missing. A container whose label has a colon is
+    /// named by its UUID.
+    ///
+    /// # Errors
+    /// If it is anything else.
+    pub fn with_ntuple(address: &str) -> Result<(Self, Option<&str>), DaosError> {
+        let start = address.find("://").map_or(0, |at| at + 3);
+        let path = address.get(start..).and_then(|rest| rest.find('/'));
+        let path = path.map_or(address.len(), |at| start + at);
+        let colon = address.get(path..).and_then(|rest| rest.find(':'));
+        match colon.and_then(|at| address.split_at_checked(path + at)) {
+            Some((container, name)) => {
+                let name = name.get(1..).filter(|name| !name.is_empty());
+                Ok((Self::parse(container)?, name))
+            }
+            None => Ok((Self::parse(address)?, None)),
+        }
+    }
+
     /// Label or UUID of the pool.
     pub fn pool(&self) -> &str {
         &self.pool
@@ -104,6 +123,25 @@ mod tests {
         assert!(address.has_label());
         let uuid = Address::parse("daos://p/00112233-4455-6677-8899-AAbbccddeeff").unwrap();
         assert!(!uuid.has_label());
+    }
+
+    #[test]
+    fn the_name_of_an_ntuple_follows_the_container() {
+        let of = |text| {
+            let (address, name) = Address::with_ntuple(text).unwrap();
+            (address.to_string(), name.map(str::to_owned))
+        };
+        let container = "daos://p:1/c".to_owned();
+        for (text, name) in [
+            ("daos://p:1/c", None),
+            ("daos://p:1/c/", None),
+            ("daos://p:1/c:", None),
+            ("daos://p:1/c:Events", Some("Events")),
+            ("daos://p:1/c/:a/b:c", Some("a/b:c")),
+        ] {
+            assert_eq!(of(text), (container.clone(), name.map(str::to_owned)));
+        }
+        assert!(Address::with_ntuple("daos://p:c").is_err());
     }
 
     #[test]

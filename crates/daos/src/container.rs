@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
@@ -32,6 +33,7 @@ pub struct Container {
     settings: Settings,
     create: bool,
     connection: PerProcess<Arc<Connection>>,
+    n_requests: AtomicU64,
 }
 
 impl Container {
@@ -57,6 +59,7 @@ impl Container {
             settings,
             create,
             connection: PerProcess::new(),
+            n_requests: AtomicU64::new(0),
         };
         container.connection()?;
         Ok(container)
@@ -65,6 +68,11 @@ impl Container {
     /// The address.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// The number of requests for values so far, by way of this.
+    pub fn n_requests(&self) -> u64 {
+        self.n_requests.load(Ordering::Relaxed)
     }
 
     /// The UUID of the container, which does not change if its label does.
@@ -296,7 +304,10 @@ impl Container {
         };
         let mut unstarted = Ok(());
         let calls = requests.map_while(|request| match start(&open, request) {
-            Ok(call) => Some(call),
+            Ok(call) => {
+                self.n_requests.fetch_add(1, Ordering::Relaxed);
+                Some(call)
+            }
             Err(error) => {
                 unstarted = Err(error);
                 None

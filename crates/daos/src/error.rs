@@ -160,6 +160,11 @@ impl DaosError {
         }
     }
 
+    /// Whether access rights are missing.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Failed { code, .. } if *code == code::NO_PERMISSION)
+    }
+
     /// Whether a value, a container or a pool does not exist.
     pub fn is_missing(&self) -> bool {
         match self {

@@ -25,6 +25,7 @@ mod error;
 mod group;
 mod key;
 mod library;
+mod names;
 mod options;
 mod per_process;
 mod queue;
@@ -36,6 +37,7 @@ pub use address::Address;
 pub use container::Container;
 pub use error::DaosError;
 pub use key::{ObjectClass, ValueKey};
+pub use names::{add_name, names, remove_name};
 pub use options::{Existing, Fetch, Settings, Update};
 pub use values::{Envelopes, NTupleValues};
 

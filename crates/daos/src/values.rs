@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::mapping::{
-    ANCHOR_SIZE, DaosAnchor, EarlierPages, LISTS, Layout, Places, Spliced, ntuple_index,
+    ANCHOR_SIZE, DKEY, DaosAnchor, EarlierPages, LISTS, Layout, Places, Spliced, ntuple_index,
 };
 use crate::{Container, DaosError, Existing, Fetch, ObjectClass, Update, ValueKey};
 
@@ -40,8 +40,10 @@ impl NTupleValues {
     pub fn new(container: Arc<Container>, name: &str, class: &str) -> Result<Self, DaosError> {
         let anchor = container.class("")?;
         let class = container.class(class)?;
+        let index = ntuple_index(name);
         let places = Places {
-            index: ntuple_index(name),
+            index,
+            values: index,
             anchor,
             metadata: class,
             pages: class,
@@ -75,6 +77,7 @@ impl NTupleValues {
         );
         let places = |class| Places {
             index,
+            values: index,
             anchor: class,
             metadata: class,
             pages: class,
@@ -101,9 +104,12 @@ impl NTupleValues {
                 .map_or(0, |spliced| spliced.largest_value.into()),
         };
         match anchor.spliced {
-            Some(Spliced { class, .. }) => {
+            Some(Spliced { class, index, .. }) => {
                 values.places.pages = class;
                 values.places.first_list = LISTS;
+                if index != 0 {
+                    values.places.values = index;
+                }
             }
             None => values.places.pages = values.container.class(&anchor.class)?,
         }
@@ -266,6 +272,51 @@ impl NTupleValues {
         self.container.update(&all?, Existing::Replaced)
     }
 
+    /// Writes a value by its number, if there is none yet; returns whether there was none. Of several processes that write
+    /// the same, one succeeds.
+    ///
+    /// # Errors
+    /// If writing fails, or the number is too large.
+    pub fn claim(&self, number: u64, value: Bytes) -> Result<bool, DaosError> {
+        let update = Update {
+            key: self.key(number)?,
+            parts: vec![value],
+        };
+        match self.container.update(&[update], Existing::Refused) {
+            Ok(()) => Ok(true),
+            Err(DaosError::Exists { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The numbers of page lists that exist, and of what else was [claimed](Self::claim) among them.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn lists(&self) -> Result<Vec<u64>, DaosError> {
+        let akeys = self.container.akeys(self.places.lists(), DKEY)?;
+        let first = self.places.first_list;
+        let number = |akey: u64| Some(akey.checked_sub(first)?.checked_add(LISTS)?);
+        Ok(akeys.into_iter().filter_map(number).collect())
+    }
+
+    /// The sizes of values, by their numbers; none where there is no value.
+    ///
+    /// # Errors
+    /// If that fails, or a number is too large.
+    pub fn sizes(&self, numbers: &[u64]) -> Result<Vec<Option<u64>>, DaosError> {
+        let keys: Result<Vec<_>, _> = numbers.iter().map(|&number| self.key(number)).collect();
+        self.container.sizes(&keys?)
+    }
+
+    /// The same ntuple under another name: what is [published](Self::publish) refers to the pages and page lists of this one.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        let mut own = self.clone();
+        own.places.index = ntuple_index(name);
+        own
+    }
+
     /// Writes header and footer, and last the anchor, which makes the ntuple visible. If all have one class, DAOS writes them
     /// as one: then a reader of an ntuple that is replaced sees the old or the new one.
     ///
@@ -295,6 +346,15 @@ impl NTupleValues {
                 self.container.update(&[anchor], existing)
             }
         }
+    }
+
+    /// Removes anchor, header and footer.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn remove_envelopes(&self) -> Result<(), DaosError> {
+        let keys = [self.places.anchor(), self.places.header(), self.places.footer()];
+        self.container.punch_values(&keys)
     }
 
     /// Removes the anchor first, then everything else but pages.

@@ -18,7 +18,9 @@ use femtobarn_daos::mapping::{
     DaosAnchor, EarlierPage, EarlierPages, FOOTER, HEADER, LISTS, Layout, SPLICE_BYTES, Spliced,
     splice,
 };
-use femtobarn_daos::{Container, Envelopes, Existing, NTupleValues, Update, ValueKey};
+use femtobarn_daos::{
+    Container, Envelopes, Existing, NTupleValues, Update, ValueKey, add_name, names, remove_name,
+};
 
 fn anchor(envelopes: &Envelopes) -> DaosAnchor {
     DaosAnchor {
@@ -77,6 +79,8 @@ fn an_ntuple_is_found_by_its_name_with_its_pages_after_it_was_published() {
             spliced: Some(Spliced {
                 class: values.places().pages,
                 largest_value,
+                block: 0,
+                index: 0,
             }),
             ..anchor(&envelopes)
         };
@@ -126,6 +130,8 @@ fn a_value_with_many_pages_is_read_once_and_at_its_size() {
     let spliced = Some(Spliced {
         class: values.places().pages,
         largest_value: 900_000,
+        block: 0,
+        index: 0,
     });
     values
         .publish(
@@ -365,4 +371,71 @@ fn a_pool_that_does_not_allow_all_targets_is_no_obstacle() {
     assert!(find(&container, &name).is_some());
     let error = NTupleValues::new(container, &name, "SX").unwrap_err();
     assert!(error.to_string().contains("may not allow"), "{error}");
+}
+
+#[test]
+fn names_are_listed_until_they_are_removed() {
+    let daos = Daos::any();
+    let container = daos.container();
+    let mut own = [name(), name()];
+    own.sort();
+    for name in own.iter().chain(&own[..1]) {
+        add_name(&container, name).unwrap();
+    }
+    let is_own = |name: &String| own.contains(name);
+    let found = |container| names(container).unwrap().into_iter().filter(is_own);
+    assert!(found(&container).eq(own.clone()));
+    remove_name(&container, &own[0]).unwrap();
+    assert!(found(&container).eq(own[1..].iter().cloned()));
+    remove_name(&container, &own[1]).unwrap();
+}
+
+#[test]
+fn a_number_is_claimed_by_one_writer() {
+    let daos = Daos::any();
+    let values = NTupleValues::new(daos.shared(), &name(), "").unwrap();
+    assert_eq!(values.sizes(&[LISTS, 7]).unwrap(), [None, None]);
+    assert!(values.claim(LISTS, "one".into()).unwrap());
+    assert!(!values.claim(LISTS, "other".into()).unwrap());
+    values.write([(LISTS + 9, vec!["list".into()])]).unwrap();
+    assert_eq!(values.sizes(&[LISTS, 7]).unwrap(), [Some(3), None]);
+    assert_eq!(values.lists().unwrap(), [LISTS, LISTS + 9]);
+    assert_eq!(values.read(&[(LISTS, 0..3)]).unwrap(), ["one"]);
+    values.remove([LISTS, LISTS + 9]).unwrap();
+    assert!(values.lists().unwrap().is_empty());
+}
+
+#[test]
+fn an_ntuple_can_refer_to_the_values_of_another() {
+    let daos = Daos::any();
+    let container = daos.shared();
+    let (own, other) = (name(), name());
+    let values = NTupleValues::new(container.clone(), &own, "").unwrap();
+    let pages = [(3, vec!["page".into()]), (LISTS, vec!["list".into()])];
+    values.write(pages).unwrap();
+    let envelopes = envelopes(&other);
+    let anchor = DaosAnchor {
+        spliced: Some(Spliced {
+            class: values.places().pages,
+            largest_value: 4,
+            block: 0,
+            index: values.places().values,
+        }),
+        ..anchor(&envelopes)
+    };
+    let named = values.named(&other);
+    named
+        .publish(&envelopes, &anchor, Existing::Refused)
+        .unwrap();
+    assert!(find(&container, &own).is_none());
+    let (found, read) = find(&container, &other).unwrap();
+    assert_eq!(found.read_envelopes(&read).unwrap(), envelopes);
+    assert_eq!(
+        found.read(&[(3, 0..4), (LISTS, 0..4)]).unwrap(),
+        ["page", "list"]
+    );
+    named.remove_envelopes().unwrap();
+    assert!(find(&container, &other).is_none());
+    assert_eq!(values.read(&[(3, 0..4)]).unwrap(), ["page"]);
+    values.remove([3, LISTS]).unwrap();
 }

@@ -23,6 +23,10 @@ pub struct Spliced {
     pub class: ObjectClass,
     /// No value with pages is larger, so that a reader knows how much memory a value needs.
     pub largest_value: u32,
+    /// The first number of the first block of the writer, which no other writer has.
+    pub block: u32,
+    /// The index of the objects with pages and page lists; 0 for the ntuple's own.
+    pub index: u32,
 }
 
 /// The anchor: what must be known to read header and footer.
@@ -87,7 +91,8 @@ impl DaosAnchor {
             bytes.extend(MAGIC);
             bytes.extend(spliced.class.bits().to_le_bytes());
             bytes.extend(spliced.largest_value.to_le_bytes());
-            bytes.resize(ANCHOR_SIZE - 8, 0);
+            bytes.extend(spliced.block.to_le_bytes());
+            bytes.extend(spliced.index.to_le_bytes());
             bytes.extend(xxh3_64(&bytes).to_le_bytes());
         }
         bytes.resize(ANCHOR_SIZE, 0);
@@ -161,6 +166,8 @@ fn spliced(bytes: &[u8], class: usize) -> Result<Option<Spliced>, DaosError> {
     Ok(Some(Spliced {
         class: ObjectClass::from_bits(number(OURS + 8)),
         largest_value: number(OURS + 12),
+        block: number(OURS + 16),
+        index: number(OURS + 20),
     }))
 }
 
@@ -205,6 +212,8 @@ mod tests {
         let spliced = Some(Spliced {
             class: ObjectClass::from_bits(0x0401_0008),
             largest_value: 1 << 20,
+            block: 5 << 20,
+            index: 0x87d4_b929,
         });
         DaosAnchor {
             spliced,
@@ -234,7 +243,7 @@ mod tests {
         assert_eq!(bytes[..38], ROOTS);
         assert_eq!(bytes[38..68], [0; 30]);
         assert_eq!(bytes[68..84], *b"fbarnDS1\x08\x00\x01\x04\x00\x00\x10\x00");
-        assert_eq!(bytes[84..92], [0; 8]);
+        assert_eq!(bytes[84..92], *b"\x00\x00\x50\x00\x29\xb9\xd4\x87");
         assert_eq!(DaosAnchor::parse(&bytes).unwrap(), ours());
         for at in (8..68).chain(76..100) {
             let mut damaged = bytes;

@@ -78,6 +78,7 @@ mod tests {
         let class = ObjectClass::from_bits(0x0401_0001);
         let places = Places {
             index: 5,
+            values: 5,
             anchor: class,
             metadata: class,
             pages: class,

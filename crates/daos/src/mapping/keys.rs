@@ -3,7 +3,7 @@
 use crate::{ObjectClass, ObjectId, ValueKey};
 
 /// The dkey of everything but pages of clusters.
-const DKEY: u64 = 0x5a3c_69f0_cafe_4a11;
+pub(crate) const DKEY: u64 = 0x5a3c_69f0_cafe_4a11;
 const AKEY_PAGE: u64 = 0x4243_544b_5344_4229;
 const AKEY_ANCHOR: u64 = 0x4243_544b_5344_422a;
 const AKEY_HEADER: u64 = 0x4243_544b_5344_422b;
@@ -58,6 +58,8 @@ impl CagedPage {
 pub struct Places {
     /// The index of the ntuple, see [`ntuple_index`](super::ntuple_index).
     pub index: u32,
+    /// The index of the objects with pages and page lists: the same, unless they belong to another ntuple.
+    pub values: u32,
     /// The class of the anchor's object.
     pub anchor: ObjectClass,
     /// The class of the objects with header, footer and page lists.
@@ -72,27 +74,32 @@ pub struct Places {
 impl Places {
     /// The anchor.
     pub fn anchor(&self) -> ValueKey {
-        self.value(self.anchor, METADATA, AKEY_ANCHOR)
+        self.envelope(self.anchor, AKEY_ANCHOR)
     }
 
     /// The header.
     pub fn header(&self) -> ValueKey {
-        self.value(self.metadata, METADATA, AKEY_HEADER)
+        self.envelope(self.metadata, AKEY_HEADER)
     }
 
     /// The footer.
     pub fn footer(&self) -> ValueKey {
-        self.value(self.metadata, METADATA, AKEY_FOOTER)
+        self.envelope(self.metadata, AKEY_FOOTER)
     }
 
     /// The value with a number: pages, a page list, the header or the footer. None if the number is too large.
     pub fn numbered(&self, number: u64) -> Option<ValueKey> {
         match number {
-            ..LISTS => Some(self.value(self.pages, number, AKEY_PAGE)),
-            LISTS..HEADER => {
-                let akey = number - LISTS + self.first_list;
-                Some(self.value(self.metadata, PAGE_LISTS, akey))
-            }
+            ..LISTS => Some(ValueKey {
+                object: self.pages.object(number, self.values),
+                dkey: DKEY,
+                akey: AKEY_PAGE,
+            }),
+            LISTS..HEADER => Some(ValueKey {
+                object: self.lists(),
+                dkey: DKEY,
+                akey: number - LISTS + self.first_list,
+            }),
             HEADER => Some(self.header()),
             FOOTER => Some(self.footer()),
             _ => None,
@@ -102,7 +109,7 @@ impl Places {
     /// A page or cage of the earlier layout.
     pub fn page_of_cluster(&self, cluster: u64, column: u64, number: u64) -> ValueKey {
         ValueKey {
-            object: self.pages.object(cluster, self.index),
+            object: self.pages.object(cluster, self.values),
             dkey: column,
             akey: number,
         }
@@ -113,16 +120,30 @@ impl Places {
         [
             self.anchor.object(METADATA, self.index),
             self.metadata.object(METADATA, self.index),
-            self.metadata.object(PAGE_LISTS, self.index),
+            self.lists(),
         ]
     }
 
-    fn value(&self, class: ObjectClass, lo: u64, akey: u64) -> ValueKey {
+    /// The object with page lists.
+    pub fn lists(&self) -> ObjectId {
+        self.metadata.object(PAGE_LISTS, self.values)
+    }
+
+    fn envelope(&self, class: ObjectClass, akey: u64) -> ValueKey {
         ValueKey {
-            object: class.object(lo, self.index),
+            object: class.object(METADATA, self.index),
             dkey: DKEY,
             akey,
         }
+    }
+}
+
+/// The name of an ntuple, among those of its container: the value of an object with an index that no ntuple has.
+pub(crate) fn name_of(class: ObjectClass, index: u32) -> ValueKey {
+    ValueKey {
+        object: class.object(METADATA, 0),
+        dkey: DKEY,
+        akey: index.into(),
     }
 }
 
@@ -134,6 +155,7 @@ mod tests {
     fn places() -> Places {
         Places {
             index: ntuple_index("Events"),
+            values: ntuple_index("Events"),
             anchor: ObjectClass::from_bits(0x0401_0001),
             metadata: ObjectClass::from_bits(0x0401_0008),
             pages: ObjectClass::from_bits(0x0408_0002),

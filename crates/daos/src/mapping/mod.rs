@@ -10,4 +10,5 @@ pub use anchor::{ANCHOR_SIZE, DaosAnchor, Spliced};
 pub use earlier::{EarlierPage, EarlierPages};
 pub use index::ntuple_index;
 pub use keys::{CagedPage, FOOTER, HEADER, LISTS, Layout, Places};
+pub(crate) use keys::{DKEY, name_of};
 pub use splice::{Piece, SPLICE_BYTES, Splice, splice};
