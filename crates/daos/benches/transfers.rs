@@ -1,6 +1,6 @@
 //! Throughput of this client beside that of a bare loop in C over the same library, with the same keys and sizes:
 //! `cargo bench -p femtobarn-daos`. It uses the stand-in of the tests, or a real DAOS with
-//! `FEMTOBARN_TEST_DAOS=daos://POOL/CONTAINER`. The stand-in is one thread that copies; `DAOS_STANDIN_FAULTS=delay_us=500`
+//! `FEMTOBARN_TEST_DAOS=POOL`. The stand-in is one thread that copies; `DAOS_STANDIN_FAULTS=delay_us=500`
 //! makes it answer later.
 
 #![allow(

@@ -13,14 +13,14 @@ use femtobarn_io::{
     is_remote, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::{MergeOptions, NTupleMerger, ObjectSink, Rebuild, WriteOptions};
+use femtobarn_rntuple::write::{MergeOptions, NTupleMerger, Rebuild, WriteOptions};
 use serde_json::{Value, json};
 
 use crate::convert::Attributes;
 use crate::copy::compare;
 use crate::inputs::Opened;
 use crate::open::RNTUPLE_CLASS;
-use crate::writable::only_an_ntuple;
+use crate::writable::{ObjectOutput, create_objects, only_an_ntuple};
 
 /// The delivery of an output to its server.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +72,7 @@ impl StagedOutput {
         }
         match is_object_set(&url) {
             // whether it may be written
-            true => drop(ObjectSink::create(&url, replaces, settings)?),
+            true => drop(create_objects(&url, replaces, settings)?),
             false => drop(create_remote(&url, replaces, settings)?),
         }
         let shown = shown(output);
@@ -136,8 +136,8 @@ impl StagedOutput {
         let start = Instant::now();
         let source: Arc<dyn ByteSource> = LocalSource::open(self.path())?;
         if is_object_set(&server.url) {
-            let mut sink = ObjectSink::create(&server.url, server.replaces, &server.settings)?;
-            copy_ntuple(source.clone(), &mut sink, write, tick)?;
+            let mut sink = create_objects(&server.url, server.replaces, &server.settings)?;
+            copy_ntuple(source.clone(), &mut *sink, write, tick)?;
             sink.finish()?;
             return Ok(Some(Delivery {
                 n_bytes: source.meta().size,
@@ -167,7 +167,7 @@ impl StagedOutput {
 /// Copies the only ntuple of a file to objects, page by page as they are.
 fn copy_ntuple(
     source: Arc<dyn ByteSource>,
-    sink: &mut ObjectSink,
+    sink: &mut dyn ObjectOutput,
     write: &WriteOptions,
     tick: OnBytes<'_>,
 ) -> Result<(), RNTupleError> {

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_object_set,
-    is_remote, local_path, open_remote, public,
+    ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_daos,
+    is_object_set, is_remote, local_path, open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::PageStore;
@@ -16,6 +16,7 @@ use femtobarn_rntuple::spec::{Anchor, PageAddress};
 use femtobarn_rntuple::write::{ObjectSink, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
+use crate::daos::DaosSink;
 use crate::open::open_source;
 
 /// Creates a ROOT file. It gets its name, or replaces an existing file, when it is finished.
@@ -55,12 +56,59 @@ pub fn create_file_with(
 pub enum Output {
     /// A ROOT file.
     File(Box<FileWriter>),
-    /// The objects of one ntuple.
-    Objects(Box<ObjectSink>),
+    /// Objects or values of ntuples.
+    Objects(Box<dyn ObjectOutput>),
 }
 
-/// Creates a ROOT file, or for a URL such as `ntpl+s3://bucket/prefix` the objects of one ntuple. It appears when it is
-/// [finished](Output::finish), and is removed if it is dropped before.
+/// Objects of ntuples that are being written. They are deleted when it is dropped before it is finished.
+pub trait ObjectOutput: PageSink {
+    /// Their URL.
+    fn url(&self) -> &str;
+
+    /// Makes the ntuples visible.
+    ///
+    /// # Errors
+    /// If that fails; they are not visible then.
+    fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError>;
+}
+
+impl ObjectOutput for ObjectSink {
+    fn url(&self) -> &str {
+        self.url()
+    }
+
+    fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {
+        Self::finish(*self)
+    }
+}
+
+impl ObjectOutput for DaosSink {
+    fn url(&self) -> &str {
+        self.url()
+    }
+
+    fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {
+        Self::finish(*self)
+    }
+}
+
+/// Begins to write the objects of ntuples: at a base such as `ntpl+s3://bucket/prefix`, or in a container of DAOS.
+///
+/// # Errors
+/// If a setting is invalid, it exists and must not be replaced, or it cannot be created.
+pub(crate) fn create_objects(
+    url: &str,
+    replaces: bool,
+    settings: &Settings,
+) -> Result<Box<dyn ObjectOutput>, RNTupleError> {
+    Ok(match is_daos(url) {
+        true => Box::new(DaosSink::create(url, replaces, settings)?),
+        false => Box::new(ObjectSink::create(url, replaces, settings)?),
+    })
+}
+
+/// Creates a ROOT file; for a URL such as `ntpl+s3://bucket/prefix` the objects of one ntuple, and for `daos://pool/container`
+/// those of several. It appears when it is [finished](Output::finish), and is removed if it is dropped before.
 ///
 /// # Errors
 /// If a setting is invalid, it exists and must not be replaced, or it cannot be created.
@@ -72,8 +120,7 @@ pub fn create_output(
 ) -> Result<Output, RNTupleError> {
     if is_object_set(url) {
         let settings = Settings::new(url, settings)?;
-        let sink = ObjectSink::create(url, replaces, &settings)?;
-        return Ok(Output::Objects(Box::new(sink)));
+        return Ok(Output::Objects(create_objects(url, replaces, &settings)?));
     }
     let file = create_file_with(url, compression, replaces, settings)?;
     Ok(Output::File(Box::new(file)))
@@ -140,6 +187,10 @@ impl PageSink for Output {
         }
     }
 
+    fn begin(&mut self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        self.sink().begin(place)
+    }
+
     fn append_payload(
         &mut self,
         payload: &[u8],
@@ -158,6 +209,13 @@ impl PageSink for Output {
 
     fn end_cluster(&mut self) -> Result<(), RNTupleError> {
         self.sink().end_cluster()
+    }
+
+    fn joins_pages(&self) -> bool {
+        match self {
+            Self::File(file) => file.joins_pages(),
+            Self::Objects(objects) => objects.joins_pages(),
+        }
     }
 
     fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError> {

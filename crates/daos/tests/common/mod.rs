@@ -1,5 +1,5 @@
-//! The DAOS that tests use: a stand-in that is built here, or a real one, if `FEMTOBARN_TEST_DAOS=daos://POOL/CONTAINER` is
-//! set. Tests of faults need the stand-in, and say so if they are skipped.
+//! The DAOS that tests use: a stand-in that is built here, or a real one, if `FEMTOBARN_TEST_DAOS=POOL` is set.
+//! Tests of faults need the stand-in, and say so if they are skipped.
 
 #![allow(
     dead_code,
@@ -69,7 +69,8 @@ pub fn library() -> &'static Path {
 fn real() -> Option<String> {
     std::env::var("FEMTOBARN_TEST_DAOS")
         .ok()
-        .filter(|address| !address.is_empty())
+        .filter(|pool| !pool.is_empty())
+        .map(|pool| format!("daos://{pool}/femtobarn-tests"))
 }
 
 /// A DAOS that no other test of this process uses meanwhile.

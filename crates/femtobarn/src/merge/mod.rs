@@ -28,7 +28,7 @@ use femtobarn_io::{Settings, SourceInfo, is_object_set, is_remote};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
-    Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, ObjectSink, Rebuild, WriteOptions,
+    Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
 };
 use femtobarn_rootfile::Key;
 
@@ -49,7 +49,7 @@ use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::staged::{StagedOutput, shown};
-use crate::writable::{Output, create_beside, local};
+use crate::writable::{Output, create_beside, local, create_objects};
 use histograms::{Sums, is_summed};
 
 /// How far a merge is.
@@ -126,8 +126,8 @@ pub fn merge(
         job.finish()?
     } else if is_object_set(&output.to_string_lossy()) && !options.verify {
         // pages are not copied to a file before, and inputs in the same store need not be copied at all
-        let sink = ObjectSink::create(&output.to_string_lossy(), options.overwrite, &settings)?;
-        let mut job = Job::new(Output::Objects(Box::new(sink)), options, trees);
+        let sink = create_objects(&output.to_string_lossy(), options.overwrite, &settings)?;
+        let mut job = Job::new(Output::Objects(sink), options, trees);
         job.add_all(inputs, progress)?;
         let mut report = job.finish()?;
         report.bytes_out = report.objects.map_or(0, |written| written.bytes);

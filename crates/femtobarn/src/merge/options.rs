@@ -117,7 +117,7 @@ pub fn check_output(output: &str) -> Result<(), RNTupleError> {
     // the query of a URL is not part of the name
     let output = public(output);
     let is_other = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
-    let wrong = if path.exists() {
+    let wrong = if path.exists() || is_daos(&output) {
         None
     } else if is_pattern(&output) {
         Some("an output cannot be a pattern")

@@ -18,6 +18,7 @@ const CLONE_TEMPLATE: &str = "${baseurl}/_clone/${name}";
 const BASES: &str = "femtobarnBases";
 const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
+const LISTS: &str = "femtobarnLists";
 
 const CHECKSUM: &str = "checksum";
 
@@ -36,6 +37,9 @@ pub struct ObjectAnchor {
     pub is_packed: bool,
     /// The first numbers of the blocks of objects, if they are not one block.
     pub blocks: Vec<u64>,
+    /// What is added to the numbers of page lists, if they are numbered apart from pages. No such anchor is stored: stores
+    /// with anchors of another form present them in this one.
+    pub lists: u64,
 }
 
 /// Objects of another set.
@@ -59,6 +63,7 @@ impl ObjectAnchor {
             bases: Vec::new(),
             is_packed: false,
             blocks: Vec::new(),
+            lists: 0,
         }
     }
 
@@ -112,6 +117,7 @@ impl ObjectAnchor {
             bases: bases(members.get(BASES))?,
             is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
             blocks: numbers(members.get(BLOCKS)),
+            lists: members.get(LISTS).and_then(Value::as_u64).unwrap_or(0),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
@@ -167,6 +173,9 @@ impl ObjectAnchor {
         }
         if !self.blocks.is_empty() {
             set(BLOCKS, self.blocks.clone().into());
+        }
+        if self.lists > 0 {
+            set(LISTS, self.lists.into());
         }
         let checksum = femtobarn_codec::xxh3(compact(&members).as_bytes());
         members.insert(CHECKSUM.to_owned(), checksum.into());
@@ -308,6 +317,7 @@ mod tests {
         let mut own = example();
         own.is_packed = true;
         own.blocks = vec![0, 1 << 20];
+        own.lists = 1 << 31;
         own.bases = vec![OtherBase {
             first: 7,
             count: 5,

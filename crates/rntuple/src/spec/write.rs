@@ -42,7 +42,7 @@ impl Out {
                 // objects with a number of more than 32 bits have one payload
                 let (kind, place) = match offset {
                     0 => (OBJECT, id),
-                    offset => (IN_OBJECT, id << 32 | u64::from(offset)),
+                    offset => (IN_OBJECT, u64::from(offset) << 32 | id),
                 };
                 match size {
                     Ok(size) => self.u32(typed(kind, 16)).u32(size).u64(place),

@@ -1,0 +1,441 @@
+"""Ntuples in containers of DAOS, with the same results as files.
+
+The library of DAOS is a stand-in that is built here from C. With ``FEMTOBARN_TEST_DAOS=POOL``, a pool of a real DAOS is used,
+and tests of faults are skipped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import uuid
+
+import awkward as ak
+import daos_standin
+import numpy as np
+import pytest
+from compare import same
+
+import femtobarn as fb
+
+REAL = os.environ.get("FEMTOBARN_TEST_DAOS", "").removeprefix("daos://").split("/")[0]
+
+
+class Daos:
+    """A pool, whose containers no other test uses, and the faults of the stand-in."""
+
+    def __init__(self, folder=None, library=None):
+        self.pool = REAL or "pool"
+        self.folder = folder
+        self.library = library and ctypes.CDLL(str(library))
+
+    def url(self, name="data"):
+        return f"daos://{self.pool}/{name}-{uuid.uuid4()}"
+
+    def set(self, fault, value):
+        self.library.daos_standin_set(fault.encode(), ctypes.c_long(value))
+
+    def sizes(self, url):
+        """Return the sizes of all values, by object and akey."""
+        found = (self.folder / url.removeprefix("daos://")).glob("*/*/*")
+        return {(path.parts[-3], path.parts[-1]): path.stat().st_size for path in found}
+
+    def pages(self, url):
+        """Return the sizes of values with pages, by their numbers, in the order of writing."""
+        sizes = self.sizes(url).items()
+        return {int(oid[17:], 16): n for (oid, akey), n in sorted(sizes) if akey == "4243544b53444229"}
+
+
+@pytest.fixture(scope="session")
+def standin(tmp_path_factory):
+    return daos_standin.build(tmp_path_factory.mktemp("standin"))
+
+
+@pytest.fixture
+def daos(request, tmp_path, monkeypatch):
+    if REAL:
+        yield Daos()
+        return
+    library = request.getfixturevalue("standin")
+    monkeypatch.setenv("FEMTOBARN_LIBDAOS", str(library))
+    # processes share what it has
+    monkeypatch.setenv("DAOS_STANDIN_DIR", str(tmp_path / "daos"))
+    (tmp_path / "daos").mkdir()
+    yield Daos(tmp_path / "daos", library)
+
+
+@pytest.fixture
+def faulty(daos):
+    if REAL:
+        pytest.skip("faults need the stand-in, without FEMTOBARN_TEST_DAOS")
+    yield daos
+    for fault in ("event_error", "event_error_skip", "event_error_count", "start_error", "gone", "lost_bytes", "pool_bytes"):
+        daos.set(fault, 0)
+
+
+@pytest.fixture(scope="module")
+def dimuon(testdata):
+    return fb.open(testdata / "dimuon.root")
+
+
+@pytest.mark.parametrize("size", ["page", "20 kB", None, "cluster"])
+def test_what_is_written_is_read_by_all_ways(daos, dimuon, size):
+    url = daos.url()
+    options = {} if size is None else {"object_size": size}
+    assert fb.write(url, dimuon, page_size="4 kB", cluster_size="100 kB", **options) == 12_000
+    found = fb.open(url)
+    assert same(found.arrays(), dimuon.arrays())
+    assert found.verify().ok
+    assert same(fb.open(f"{url}:Events")["nMuon"].array(entry_start=5000), dimuon["nMuon"].array(entry_start=5000))
+    steps = [step["Muon_pt"] for step in fb.iterate(url, ["Muon_pt"], step_size=5000)]
+    assert same(ak.concatenate(steps), dimuon["Muon_pt"].array())
+    assert [obj.path for obj in fb.ls(url)] == ["Events"]
+    assert pickle.loads(pickle.dumps(found)).num_entries == 12_000
+    with pytest.raises(fb.KeyNotFoundError, match="Events"):
+        fb.open(f"{url}:Other")
+
+
+def test_all_types_come_back(daos, testdata):
+    url = daos.url()
+    names = []
+    for path in sorted((testdata / "rntuple").glob("*.root")):
+        for obj in fb.ls(path):
+            try:
+                given = fb.open(f"{path}:{obj.path}")
+                arrays = given.arrays()
+            except fb.FemtobarnError:
+                continue  # made to be unreadable
+            name = f"{path.stem}-{obj.path.replace('/', '-')}"
+            fb.convert(f"{path}:{obj.path}", url, name=name)
+            assert same(fb.open(f"{url}:{name}").arrays(), arrays)
+            names.append(name)
+    assert len(names) > 20
+    assert [obj.path for obj in fb.ls(url)] == sorted(names)
+
+
+def test_a_container_has_several_ntuples(daos):
+    url = daos.url()
+    with fb.recreate(url) as file:
+        file["first"] = {"x": np.arange(1000.0)}
+        file["second"] = {"y": np.arange(10)}
+        with pytest.raises(fb.UsageError, match="already"):
+            file["second"] = {"y": np.arange(10)}
+    fb.write(url, {"z": ["a", "b"]}, name="third")
+    assert [obj.path for obj in fb.ls(url)] == ["first", "second", "third"]
+    with pytest.raises(fb.FemtobarnError, match="first, second, third"):
+        fb.open(url)
+    assert fb.open(f"{url}:second")["y"].array().to_list() == list(range(10))
+    assert fb.open({url: "third"})["z"].array().to_list() == ["a", "b"]
+    both = fb.recreate(url)
+    both.mkrntuple("fourth", {"x": "int32"})
+    with pytest.raises(fb.UsageError, match="fourth.*first"):
+        both.mkrntuple("fifth", {"x": "int32"})
+    with pytest.raises(fb.FemtobarnError, match="one ntuple|directories"):
+        both.mkdir("folder")
+    with pytest.raises(fb.UsageError, match="apart"):
+        fb.write(f"{url}:sixth", {"x": [1.0]})
+
+
+def test_pages_of_a_column_are_joined_up_to_a_mebibyte(faulty):
+    values = {"x": np.random.default_rng(1).random(500_000)}
+    options = {"page_size": "64 KiB", "compression": "none", "cluster_size": "100 MB"}
+    url, single = faulty.url(), faulty.url()
+    fb.write(url, values, **options)
+    fb.write(single, values, object_size="page", **options)
+    joined, alone = faulty.pages(url), faulty.pages(single)
+    # 16 pages of 64 KiB with 8 bytes of checksum are more than a MiB
+    assert list(joined.values())[:3] == [15 * (65536 + 8)] * 3
+    assert max(alone.values()) == 65536 + 8
+    assert len(alone) == -(-4_000_000 // 65536)
+    assert sum(joined.values()) == sum(alone.values())
+    assert same(fb.open(url).arrays(), fb.open(single).arrays())
+    # each value is read once
+    found = fb.open(url)
+    before = found.metrics.requests
+    plan = found.explain()
+    found.arrays()
+    n_lists = 1
+    assert found.metrics.requests - before == len(joined) + n_lists
+    assert plan.requests == len(joined)
+
+
+def test_an_ntuple_is_replaced_or_refused(daos):
+    url = daos.url()
+    fb.write(url, {"x": np.arange(1000.0)}, object_size="page")
+    with pytest.raises(fb.FileError, match="exists"), fb.create(url) as file:
+        file["Events"] = {"x": [1.0]}
+    old = fb.open(url)
+    fb.write(url, {"x": np.arange(5.0)})
+    assert fb.open(url)["x"].array().to_list() == [0, 1, 2, 3, 4]
+    with pytest.raises(fb.FemtobarnError, match="no value"):
+        old["x"].array()
+    if not REAL:
+        assert min(daos.pages(url)) == 1 << 20
+        # anchor, header, footer; a page; a page list and a claim; the name
+        assert len(daos.sizes(url)) == 7
+
+
+def test_nothing_appears_with_an_error_and_nothing_remains(daos):
+    url = daos.url()
+
+    def fail():
+        with fb.recreate(url) as file:
+            events = file.mkrntuple("Events", {"x": "float64"})
+            runs = events.attribute_set("runs", {"run": "int32"})
+            events.extend({"x": np.arange(1000.0)})
+            runs.append(range(1000), {"run": 7})
+            events.commit_cluster()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert fb.ls(url) == []
+    with pytest.raises(fb.KeyNotFoundError):
+        fb.open(f"{url}:Events")
+    if not REAL:
+        assert daos.sizes(url) == {}
+
+
+def test_attribute_sets_belong_to_their_ntuple(daos, tmp_path):
+    url = daos.url()
+
+    def write(path, run):
+        with fb.recreate(path) as file:
+            events = file.mkrntuple("Events", {"x": "int32"})
+            runs = events.attribute_set("runs", {"run": "int32"})
+            events.extend({"x": [1, 2, 3]})
+            runs.append(range(3), {"run": run})
+
+    def runs(path):
+        (found,) = fb.open(path).attribute_sets.values()
+        return found["run"].array().to_list() if hasattr(found, "__getitem__") else found
+
+    write(url, 7)
+    write(tmp_path / "file.root", 7)
+    assert str(runs(url)) == str(runs(tmp_path / "file.root"))
+    write(url, 8)
+    assert str(runs(url)) != str(runs(tmp_path / "file.root"))
+    fb.clone(url, tmp_path / "back.root")
+    fb.clone(tmp_path / "back.root", other := daos.url())
+    assert str(runs(other)) == str(runs(url))
+    assert [obj.path for obj in fb.ls(url)] == ["Events"]
+
+
+def test_all_operations_write_to_containers(daos, dimuon, testdata, tmp_path):
+    source = testdata / "dimuon.root"
+    everything = dimuon.arrays()
+    names = ("converted", "cloned", "reshaped", "skimmed", "merged")
+    converted, cloned, reshaped, skimmed, merged = (daos.url(name) for name in names)
+    fb.convert(source, converted)
+    assert same(fb.open(converted).arrays(), everything)
+    fb.clone(converted, cloned)
+    assert same(fb.open(cloned).arrays(), everything)
+    fb.reshape(cloned, reshaped, compression="lz4")
+    assert same(fb.open(reshaped).arrays(), everything)
+    fb.skim(reshaped, skimmed, "nMuon >= 3")
+    assert same(fb.open(skimmed).arrays(), everything[everything["nMuon"] >= 3])
+    report = fb.merge([cloned, reshaped], merged)
+    assert report.entries == {"Events": 24_000}
+    assert same(fb.open(merged).arrays(entry_stop=12_000), everything)
+    fb.merge([merged, source], tmp_path / "back.root")
+    assert fb.open(tmp_path / "back.root").num_entries == 36_000
+    with pytest.raises(fb.FemtobarnError, match="already exists"):
+        fb.merge([source], merged)
+    fb.merge([source], merged, overwrite=True)
+    assert fb.open(merged).num_entries == 12_000
+
+
+def test_the_object_class_can_be_given(daos):
+    url = daos.url()
+    options = {"object_class": "S1"}
+    with fb.recreate(url, storage_options=options) as file:
+        file["Events"] = {"x": np.arange(100.0)}
+    assert fb.open(url)["x"].array().to_list() == list(range(100))
+    with pytest.raises(fb.FemtobarnError, match="object class"), fb.recreate(url, storage_options=options) as file:
+        file["Events"] = {"x": [1.0]}
+    with pytest.raises(fb.FemtobarnError, match="S99"):
+        fb.recreate(daos.url(), storage_options={"object_class": "S99"})
+    assert fb.open(url).num_entries == 100
+
+
+def test_what_does_not_exist_is_an_error_with_advice(daos):
+    with pytest.raises(fb.NotFoundError, match="daos cont list"):
+        fb.open(daos.url())
+    with pytest.raises(fb.UsageError, match="daos://POOL/CONTAINER"):
+        fb.open("daos://pool")
+    if not REAL:
+        with pytest.raises(fb.NotFoundError, match="no-pool.*dmg pool list"):
+            fb.open("daos://no-pool/container")
+
+
+def test_without_the_library_the_error_says_what_to_install():
+    program = "import femtobarn as fb; fb.open('daos://pool/container')"
+    env = os.environ | {"FEMTOBARN_LIBDAOS": "/nowhere/libdaos.so"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert all(part in done.stderr for part in ("/nowhere/libdaos.so", "daos-client", "FEMTOBARN_LIBDAOS"))
+
+
+def test_a_missing_or_short_value_is_named(faulty, dimuon):
+    url = faulty.url()
+    fb.write(url, dimuon, object_size="page", page_size="4 kB")
+    pages = sorted((faulty.folder / url.removeprefix("daos://")).glob("*/*/4243544b53444229"))
+    whole = pages[3].read_bytes()
+    for damage, said in ((whole[:-5], "bytes"), (None, "no value"), (whole[:-1] + b"x", "hecksum")):
+        pages[3].unlink()
+        if damage is not None:
+            pages[3].write_bytes(damage)
+        with pytest.raises(fb.FemtobarnError, match=said):
+            fb.open(url).arrays()
+        assert not fb.open(url).verify().ok
+        if damage is None:
+            pages[3].write_bytes(whole)
+    # a server that gives fewer bytes and no error
+    pages[3].write_bytes(whole)
+    assert fb.open(url).verify().ok
+    found = fb.open(url)
+    faulty.set("lost_bytes", 7)
+    with pytest.raises(fb.FemtobarnError, match="bytes"):
+        found.arrays()
+
+
+@pytest.mark.parametrize("code", [-1007, -1011, -1026])
+def test_an_error_of_an_event_is_an_error_of_the_writer(faulty, code):
+    url = faulty.url()
+    values = np.random.default_rng(1).random(3_000_000)
+    faulty.set("event_error", code)
+    faulty.set("event_error_skip", 9)
+    faulty.set("event_error_count", 1)
+
+    def write():
+        with fb.recreate(url) as file:
+            events = file.mkrntuple("Events", {"x": "float64"}, cluster_size="8 MB", compression="none")
+            for part in np.split(values, 10):
+                events.extend({"x": part})
+
+    with pytest.raises(fb.FemtobarnError, match=str(code)):
+        write()
+    faulty.set("event_error_count", 0)
+    assert fb.ls(url) == []
+    assert faulty.pages(url) == {}
+    fb.write(url, {"x": values[:10]})
+    assert fb.open(url)["x"].array().to_list() == values[:10].tolist()
+
+
+def test_an_error_of_an_event_is_an_error_of_the_reader(faulty, dimuon):
+    url = faulty.url()
+    fb.write(url, dimuon)
+    found = fb.open(url)
+    faulty.set("event_error", -1026)
+    faulty.set("event_error_count", 1)
+    with pytest.raises(fb.FemtobarnError, match="-1026"):
+        found.arrays()
+    assert same(found.arrays(), dimuon.arrays())
+
+
+def test_a_full_pool_keeps_what_it_has(faulty, monkeypatch):
+    monkeypatch.delenv("DAOS_STANDIN_DIR")
+    url = faulty.url()
+    fb.write(url, {"x": np.arange(1000.0)})
+    faulty.library.daos_standin_get.restype = ctypes.c_long
+    used = faulty.library.daos_standin_get(b"bytes")
+    faulty.set("pool_bytes", used + 1_000_000)
+    with pytest.raises(fb.FemtobarnError, match="pool is full"):
+        fb.write(url, {"x": np.random.default_rng(1).random(1_000_000)})
+    assert fb.open(url)["x"].array().to_list() == list(range(1000))
+    assert faulty.library.daos_standin_get(b"bytes") == used
+
+
+def test_a_container_that_is_gone_is_an_error_and_comes_back(faulty, dimuon):
+    url = faulty.url()
+    fb.write(url, dimuon)
+    found = fb.open(url)
+    faulty.set("gone", 1)
+    with pytest.raises(fb.FemtobarnError, match="-1002|-1005"):
+        found.arrays()
+    faulty.set("gone", 0)
+    assert same(found.arrays(), dimuon.arrays())
+
+
+WRITER = """
+import sys, time
+import numpy as np
+import femtobarn as fb
+file = fb.recreate(sys.argv[1])
+events = file.mkrntuple("Events", {"x": "float64"})
+for _ in range(20):
+    events.extend({"x": np.random.rand(200_000)})
+    events.commit_cluster()
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+def fb_program(*args):
+    program = "import sys; from femtobarn._cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", program, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_what_a_killed_writer_leaves_is_invisible_and_swept(daos):
+    url = daos.url()
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True)
+    assert writer.stdout.readline() == "written\n"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert fb.ls(url) == []
+    with pytest.raises(fb.KeyNotFoundError):
+        fb.open(f"{url}:Events")
+    # another writer takes other numbers
+    fb.write(url, {"x": np.arange(1000.0)})
+    assert fb.open(url)["x"].array().to_list() == list(range(1000))
+    if REAL:
+        return
+    left = [number for number in daos.pages(url) if number < 1 << 20]
+    assert left
+    found = json.loads(fb_program("sweep", url, "--json"))
+    assert found["objects"] == []
+    assert found["young"] > len(left)
+    time.sleep(1.1)
+    found = json.loads(fb_program("sweep", url, "--age", "1", "--json"))
+    assert len(found["objects"]) > len(left)
+    assert min(daos.pages(url)) == 1 << 20
+    assert len(daos.sizes(url)) == 7
+    assert fb.open(url).verify().ok
+
+
+def test_of_two_writers_one_wins_and_the_other_says_so(daos):
+    url = daos.url()
+    first, second = fb.create(url), fb.create(url)
+    for at, file in enumerate((first, second)):
+        file.mkrntuple("Events", {"x": "int64"}).extend({"x": np.full(1000, at)})
+    second.close()
+    with pytest.raises(fb.FileError, match="exists"):
+        first.close()
+    assert set(fb.open(url)["x"].array().to_list()) == {1}
+    first, second = fb.recreate(url), fb.recreate(url)
+    for at, file in enumerate((first, second)):
+        file.mkrntuple("Events", {"x": "int64"}).extend({"x": np.full(1000, at)})
+    first.close()
+    with pytest.raises(fb.FemtobarnError, match="changed"):
+        second.close()
+    assert set(fb.open(url)["x"].array().to_list()) == {0}
+    assert fb.open(url).verify().ok
+
+
+def test_the_program_shows_and_verifies_ntuples(daos, dimuon):
+    url = daos.url()
+    fb.write(url, dimuon)
+    fb.write(url, {"x": [1, 2, 3]}, name="others")
+    listed = json.loads(fb_program("ls", url, "--json"))
+    assert [obj["path"] for obj in listed["objects"]] == ["Events", "others"]
+    assert "12,000" in fb_program("info", f"{url}:Events") or "12000" in fb_program("info", f"{url}:Events")
+    assert "3" in fb_program("head", f"{url}:others")
+    fb_program("verify", f"{url}:Events")
