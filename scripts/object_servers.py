@@ -110,6 +110,14 @@ class Minio(_Store):
         """Write an object: its bucket, a slash, and its key."""
         self._signed("PUT", f"/{urllib.parse.quote(name)}", "", content)
 
+    def get(self, name: str) -> bytes:
+        """Read an object: its bucket, a slash, and its key."""
+        return self._signed("GET", f"/{urllib.parse.quote(name)}", "", b"")
+
+    def delete(self, name: str) -> None:
+        """Delete an object: its bucket, a slash, and its key."""
+        self._signed("DELETE", f"/{urllib.parse.quote(name)}", "", b"")
+
     def _signed(self, method: str, path: str, query: str, body: bytes) -> bytes:
         """Send a request with an AWS signature version 4."""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")

@@ -188,6 +188,11 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
 
 /// How the output was sent to its server.
 pub fn sent(delivery: &Delivery) -> String {
+    if let Some(written) = delivery.objects {
+        let objects = units::plural(written.objects, "object");
+        let requests = units::plural(written.requests, "request");
+        return format!("sent as {objects} with {requests}");
+    }
     let how = match delivery.compared.as_str() {
         "size" => "of the same size there",
         "bytes" => "with the same bytes there",

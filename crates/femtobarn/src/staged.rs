@@ -1,11 +1,11 @@
-//! Unfinished outputs: a temporary file in the same directory, or for servers a local file, which is sent when it is
-//! complete.
+//! Unfinished outputs: a temporary file in the same directory; for servers a local file, which is sent when it is
+//! complete; or objects without their anchor.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use femtobarn_io::{
@@ -13,14 +13,14 @@ use femtobarn_io::{
     is_remote, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::{MergeOptions, NTupleMerger, Rebuild, WriteOptions};
+use femtobarn_rntuple::write::ObjectsWritten;
 use serde_json::{Value, json};
 
-use crate::convert::Attributes;
 use crate::copy::compare;
-use crate::inputs::Opened;
-use crate::open::RNTUPLE_CLASS;
-use crate::writable::{ObjectOutput, create_objects, only_an_ntuple};
+use crate::inputs::Input;
+use crate::writable::{
+    ObjectOutput, ObjectPreview, Output, create_beside, create_objects, only_an_ntuple,
+};
 
 /// The delivery of an output to its server.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,28 +30,47 @@ pub struct Delivery {
     /// Duration, including the comparison.
     pub seconds: f64,
     /// How the server's copy was compared with the sent data: by a checksum of the server (its kind, such as "adler32"),
-    /// by reading it back ("bytes"), or only by "size".
+    /// by reading it back ("bytes"), or only by "size". Of objects, each was confirmed ("answers").
     pub compared: String,
+    /// The objects, if it consists of them.
+    pub objects: Option<ObjectsWritten>,
 }
 
 impl Delivery {
     /// The same as JSON.
     pub fn to_json(&self) -> Value {
-        json!({"bytes": self.n_bytes, "seconds": self.seconds, "compared": self.compared})
+        json!({
+            "bytes": self.n_bytes,
+            "seconds": self.seconds,
+            "compared": self.compared,
+            "objects": self.objects.map(|written| written.objects),
+            "requests": self.objects.map(|written| written.requests),
+        })
     }
 }
 
 /// An unfinished output. If it is dropped before it [appears](Self::appear), it is removed.
-pub(crate) struct StagedOutput {
-    sibling: TempSibling,
-    /// The server to send it to; `None` if it only gets its final name.
-    server: Option<Server>,
+pub(crate) enum StagedOutput {
+    /// A file without its final name.
+    File(TempSibling),
+    /// A local file that is sent to a server.
+    Sent { file: TempSibling, server: Server },
+    /// Objects without their anchor.
+    Objects(Box<StagedObjects>),
 }
 
-struct Server {
+pub(crate) struct Server {
     url: String,
     replaces: bool,
     settings: Settings,
+}
+
+pub(crate) struct StagedObjects {
+    /// None while they are written.
+    sink: Option<Box<dyn ObjectOutput>>,
+    url: String,
+    /// For reading them, after they are complete.
+    preview: Option<Box<dyn ObjectPreview>>,
 }
 
 impl StagedOutput {
@@ -66,47 +85,125 @@ impl StagedOutput {
         settings: &Settings,
     ) -> Result<Self, RNTupleError> {
         let url = output.to_string_lossy();
+        if is_object_set(&url) {
+            let sink = create_objects(&url, replaces, settings)?;
+            return Ok(Self::Objects(Box::new(StagedObjects {
+                url: sink.url().to_owned(),
+                sink: Some(sink),
+                preview: None,
+            })));
+        }
         if !is_remote(&url) {
-            let (sibling, server) = (TempSibling::create(output, replaces)?, None);
-            return Ok(Self { sibling, server });
+            return Ok(Self::File(TempSibling::create(output, replaces)?));
         }
-        match is_object_set(&url) {
-            // whether it may be written
-            true => drop(create_objects(&url, replaces, settings)?),
-            false => drop(create_remote(&url, replaces, settings)?),
-        }
-        let shown = shown(output);
-        let name = shown.file_name().unwrap_or_default().to_string_lossy();
-        let sibling = TempSibling::spool(&settings.spool_folder()?, &name)?;
-        let server = Some(Server {
+        drop(create_remote(&url, replaces, settings)?);
+        let server = Server {
             url: url.into_owned(),
             replaces,
             settings: settings.clone(),
-        });
-        Ok(Self { sibling, server })
+        };
+        let file = Self::spooled(output, settings)?;
+        Ok(Self::Sent { file, server })
     }
 
-    /// The temporary file.
-    pub fn sibling(&self) -> &TempSibling {
-        &self.sibling
+    /// Starts a file that never gets a name, beside an output or, if that is on a server, in the spool directory.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn unnamed(output: &Path, settings: &Settings) -> Result<Self, RNTupleError> {
+        Ok(Self::File(match is_remote(&output.to_string_lossy()) {
+            true => Self::spooled(output, settings)?,
+            false => TempSibling::create(output, true)?,
+        }))
     }
 
-    /// The path of the temporary file.
-    pub fn path(&self) -> &Path {
-        self.sibling.path()
+    fn spooled(output: &Path, settings: &Settings) -> Result<TempSibling, RNTupleError> {
+        let shown = shown(output);
+        let name = shown.file_name().unwrap_or_default().to_string_lossy();
+        Ok(TempSibling::spool(&settings.spool_folder()?, &name)?)
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// If it consists of objects.
+    pub fn file(&self) -> Result<&TempSibling, RNTupleError> {
+        match self {
+            Self::File(file) | Self::Sent { file, .. } => Ok(file),
+            Self::Objects(objects) => Err(only_an_ntuple(&objects.url)),
+        }
+    }
+
+    /// Begins to write ntuples.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn writer(&mut self, compression: u32) -> Result<Output, RNTupleError> {
+        if let Self::Objects(objects) = self {
+            let sink = objects.sink.take();
+            let sink = sink.ok_or_else(|| RNTupleError::internal("objects are written twice"))?;
+            return Ok(Output::Objects(sink));
+        }
+        let file = create_beside(self.file()?, compression)?;
+        Ok(Output::File(Box::new(file)))
+    }
+
+    /// Ends writing. The output can be [read](Self::input) then, if it is a file, or its values are to be verified.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn complete(&mut self, output: Output, verify: bool) -> Result<(), RNTupleError> {
+        match (self, output) {
+            (Self::Objects(objects), Output::Objects(mut sink)) => {
+                sink.complete()?;
+                objects.preview = verify.then(|| sink.preview()).transpose()?;
+                objects.sink = Some(sink);
+                Ok(())
+            }
+            (_, output) => output.finish().map(drop),
+        }
+    }
+
+    /// The complete output, or an ntuple of it, for reading; with the settings of its server.
+    pub fn input(&self, path: Option<&str>, settings: &BTreeMap<String, String>) -> Input {
+        let (url, settings) = match self {
+            Self::File(file) | Self::Sent { file, .. } => {
+                let url = file.path().to_string_lossy().into_owned();
+                (url, BTreeMap::new())
+            }
+            Self::Objects(objects) => {
+                let preview = objects.preview.as_ref();
+                let url = preview.map_or(objects.url.as_str(), |preview| preview.url());
+                (url.to_owned(), settings.clone())
+            }
+        };
+        let path = path.map(str::to_owned);
+        Input {
+            url,
+            path,
+            settings,
+        }
     }
 
     /// Its current size.
     pub fn n_bytes(&self) -> u64 {
-        std::fs::metadata(self.path()).map_or(0, |found| found.len())
+        match self {
+            Self::File(file) | Self::Sent { file, .. } => {
+                std::fs::metadata(file.path()).map_or(0, |found| found.len())
+            }
+            Self::Objects(objects) => objects.sink.as_ref().map_or(0, |sink| sink.n_bytes()),
+        }
     }
 
     /// Adds advice to an error after writing this many bytes, if the disk is full.
     pub fn explain(&self, error: RNTupleError, n_bytes: u64) -> RNTupleError {
-        let Some(server) = self.server.as_ref().filter(|_| is_full(&error)) else {
+        let Self::Sent { file, server } = self else {
             return error;
         };
-        let folder = self.path().parent().unwrap_or(Path::new("."));
+        if !is_full(&error) {
+            return error;
+        }
+        let folder = file.path().parent().unwrap_or(Path::new("."));
         let free = rustix::fs::statvfs(folder);
         IoError::SpoolFull {
             url: public(&server.url),
@@ -117,91 +214,66 @@ impl StagedOutput {
         .into()
     }
 
-    /// Gives the output its final name. For a server, it is sent first, and compared with the server's copy: by size
-    /// and, if the server provides one, a checksum; otherwise with `verify` byte by byte. If it consists of objects, the
-    /// pages are sent as objects of the size in `write`. `tick` receives the number of sent bytes.
+    /// Gives the output its final name. For a server, a file is sent first, and compared with the server's copy: by size
+    /// and, if the server provides one, a checksum; otherwise with `verify` byte by byte. `tick` receives the number of
+    /// sent bytes.
     ///
     /// # Errors
     /// If this fails, if the name exists and must not be replaced, or if the server's copy differs.
     pub fn appear(
         &mut self,
         verify: bool,
-        write: &WriteOptions,
         tick: OnBytes<'_>,
     ) -> Result<Option<Delivery>, RNTupleError> {
-        let Some(server) = &self.server else {
-            self.sibling.appear()?;
-            return Ok(None);
-        };
         let start = Instant::now();
-        let source: Arc<dyn ByteSource> = LocalSource::open(self.path())?;
-        if is_object_set(&server.url) {
-            let mut sink = create_objects(&server.url, server.replaces, &server.settings)?;
-            copy_ntuple(source.clone(), &mut *sink, write, tick)?;
-            sink.finish()?;
-            return Ok(Some(Delivery {
-                n_bytes: source.meta().size,
-                seconds: start.elapsed().as_secs_f64(),
-                compared: "size".to_owned(),
-            }));
-        }
-        let sink = create_remote(&server.url, server.replaces, &server.settings)?;
-        let sent = send(&source, &*sink, tick)?;
-        let compared = match sent.checksum {
-            Some(kind) => kind,
-            None if verify => {
-                let differs = compare(&*source, &server.url, &server.settings, tick)?;
-                check_same(server, differs)?;
-                "bytes".to_owned()
+        match self {
+            Self::File(file) => {
+                file.appear()?;
+                Ok(None)
             }
-            None => "size".to_owned(),
-        };
-        Ok(Some(Delivery {
-            n_bytes: source.meta().size,
-            seconds: start.elapsed().as_secs_f64(),
-            compared,
-        }))
+            Self::Sent { file, server } => deliver(file, server, verify, tick).map(Some),
+            Self::Objects(objects) => {
+                let is_read = objects.preview.take().is_some();
+                let sink = objects.sink.take();
+                let sink = sink.ok_or_else(|| RNTupleError::internal("objects are incomplete"))?;
+                let written = sink.finish()?;
+                Ok(Some(Delivery {
+                    n_bytes: written.bytes,
+                    seconds: start.elapsed().as_secs_f64(),
+                    compared: if is_read { "bytes" } else { "answers" }.to_owned(),
+                    objects: Some(written),
+                }))
+            }
+        }
     }
 }
 
-/// Copies the only ntuple of a file to objects, page by page as they are.
-fn copy_ntuple(
-    source: Arc<dyn ByteSource>,
-    sink: &mut dyn ObjectOutput,
-    write: &WriteOptions,
+/// Sends a file to its server.
+fn deliver(
+    file: &TempSibling,
+    server: &Server,
+    verify: bool,
     tick: OnBytes<'_>,
-) -> Result<(), RNTupleError> {
-    let opened = Opened::of(source)?;
-    let objects = opened.objects(None)?;
-    let [(path, key)] = objects.as_slice() else {
-        return Err(only_an_ntuple(sink.url()));
+) -> Result<Delivery, RNTupleError> {
+    let start = Instant::now();
+    let source: Arc<dyn ByteSource> = LocalSource::open(file.path())?;
+    let sink = create_remote(&server.url, server.replaces, &server.settings)?;
+    let sent = send(&source, &*sink, tick)?;
+    let compared = match sent.checksum {
+        Some(kind) => kind,
+        None if verify => {
+            let differs = compare(&*source, &server.url, &server.settings, tick)?;
+            check_same(server, differs)?;
+            "bytes".to_owned()
+        }
+        None => "size".to_owned(),
     };
-    if key.class_name != RNTUPLE_CLASS || path.contains('/') {
-        return Err(only_an_ntuple(sink.url()));
-    }
-    let reader = opened.reader(path, key)?;
-    let descriptor = reader.descriptor();
-    let options = MergeOptions {
-        rebuild: Rebuild::Never,
-        write: WriteOptions {
-            description: descriptor.description.clone(),
-            ..write.clone()
-        },
-        ..MergeOptions::default()
-    };
-    let top_level = descriptor.top_level.clone();
-    let mut copy = NTupleMerger::new(sink, (0, path), &reader, &top_level, options)?;
-    let sent = AtomicU64::new(0);
-    let tick = |n| tick(sent.fetch_add(n, Ordering::Relaxed) + n);
-    copy.add(sink, &reader, &|_| true, None, &tick)?;
-    for link in &descriptor.attribute_sets {
-        let set = Attributes::read(&reader, link);
-        let set = set.map_err(|what| RNTupleError::Usage { what })?;
-        let what = (set.name.as_str(), set.fields.as_slice());
-        copy.write_attribute_set(sink, what, &set.ranges, &set.values)?;
-    }
-    copy.finish(sink)?;
-    Ok(())
+    Ok(Delivery {
+        n_bytes: source.meta().size,
+        seconds: start.elapsed().as_secs_f64(),
+        compared,
+        objects: None,
+    })
 }
 
 fn check_same(server: &Server, differs_at: Option<u64>) -> Result<(), RNTupleError> {

@@ -13,10 +13,12 @@ use femtobarn_io::{
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::PageStore;
 use femtobarn_rntuple::spec::{Anchor, PageAddress};
-use femtobarn_rntuple::write::{ObjectSink, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
+use femtobarn_rntuple::write::{
+    ObjectSink, ObjectsWritten, PageSink, Preview, SinkPlace, WriteOptions,
+};
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
-use crate::daos::DaosSink;
+use crate::daos::{DaosPreview, DaosSink};
 use crate::open::open_source;
 
 /// Creates a ROOT file. It gets its name, or replaces an existing file, when it is finished.
@@ -65,6 +67,21 @@ pub trait ObjectOutput: PageSink {
     /// Their URL.
     fn url(&self) -> &str;
 
+    /// Their size.
+    fn n_bytes(&self) -> u64;
+
+    /// Waits until all objects exist. Only anchors are missing then.
+    ///
+    /// # Errors
+    /// If an object cannot be written.
+    fn complete(&mut self) -> Result<(), RNTupleError>;
+
+    /// Has the [complete](Self::complete) ntuple appear under another name, so that it can be read before it is visible.
+    ///
+    /// # Errors
+    /// If its anchor cannot be written.
+    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError>;
+
     /// Makes the ntuples visible.
     ///
     /// # Errors
@@ -72,9 +89,39 @@ pub trait ObjectOutput: PageSink {
     fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError>;
 }
 
+/// An ntuple that can be read until this is dropped, but is not visible yet.
+pub trait ObjectPreview {
+    /// The URL where it can be read.
+    fn url(&self) -> &str;
+}
+
+impl ObjectPreview for Preview {
+    fn url(&self) -> &str {
+        self.url()
+    }
+}
+
+impl ObjectPreview for DaosPreview {
+    fn url(&self) -> &str {
+        self.url()
+    }
+}
+
 impl ObjectOutput for ObjectSink {
     fn url(&self) -> &str {
         self.url()
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes()
+    }
+
+    fn complete(&mut self) -> Result<(), RNTupleError> {
+        self.complete()
+    }
+
+    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
+        Ok(Box::new(self.preview()?))
     }
 
     fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {
@@ -85,6 +132,18 @@ impl ObjectOutput for ObjectSink {
 impl ObjectOutput for DaosSink {
     fn url(&self) -> &str {
         self.url()
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes()
+    }
+
+    fn complete(&mut self) -> Result<(), RNTupleError> {
+        self.complete()
+    }
+
+    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
+        Ok(Box::new(self.preview()?))
     }
 
     fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {

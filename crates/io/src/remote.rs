@@ -190,7 +190,7 @@ fn list_now(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError>
         Some(Protocol::Object(_) | Protocol::Objects(Some(_))) => {
             source::list_objects(url, settings)
         }
-        Some(Protocol::Objects(None)) => Err(IoError::NotFound { url: public(url) }),
+        Some(Protocol::Objects(None)) => crate::object_set::list_folder(url),
         Some(Protocol::Daos) => Err(of_daos(url)),
         Some(Protocol::Foreign) => (others(url)?.list)(url, settings),
         Some(Protocol::Several) | None => Err(unknown(url)),

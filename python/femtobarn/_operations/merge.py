@@ -63,7 +63,8 @@ class MergeReport:
         The result of the comparison with the inputs, if it was requested.
     delivery : dict or None
         For an output on a server: the "bytes" that were sent, the elapsed "seconds", and how the file on the server was
-        "compared" with the output: "size", "bytes" (read back), or the type of the server's checksum, as "adler32".
+        "compared" with the output: "size", "bytes" (read back), or the type of the server's checksum, as "adler32". Of
+        an ntuple in objects also the number of "objects" and "requests"; "answers": the server confirmed each of them.
     """
 
     output: str

@@ -9,8 +9,7 @@ use arrow_array::types::UInt64Type;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{ReadOptions, Reader};
 use femtobarn_rntuple::spec::LinkedAttributeSet;
-use femtobarn_rntuple::write::{AttributeSetWriter, FieldModel, NTupleWriter};
-use femtobarn_rootfile::FileWriter;
+use femtobarn_rntuple::write::{AttributeSetWriter, FieldModel, NTupleWriter, PageSink};
 
 use super::format::Format;
 use super::source::refused;
@@ -140,14 +139,14 @@ impl Attributes {
     /// Writes it next to its ntuple, which has all of the entries.
     pub fn write(
         &self,
-        file: &mut FileWriter,
+        sink: &mut dyn PageSink,
         ntuple: &mut NTupleWriter,
     ) -> Result<(), RNTupleError> {
-        let mut set = AttributeSetWriter::new(file, ntuple, &self.name, &self.fields)?;
+        let mut set = AttributeSetWriter::new(sink, ntuple, &self.name, &self.fields)?;
         for (row, range) in self.ranges.iter().enumerate() {
-            set.append(file, range.clone(), &self.values.slice(row, 1))?;
+            set.append(sink, range.clone(), &self.values.slice(row, 1))?;
         }
-        set.finish(file, ntuple)
+        set.finish(sink, ntuple)
     }
 }
 

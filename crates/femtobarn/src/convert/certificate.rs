@@ -1,7 +1,5 @@
 //! The proof that nothing was lost: digests of every column, for the read data and for the output.
 
-use std::path::Path;
-
 use arrow_array::{Array, ArrayRef};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{ColumnDigest, Digest};
@@ -59,13 +57,13 @@ impl Certificate {
 pub(super) fn verify(
     source: &Source,
     given: Vec<ColumnDigest>,
-    place: (Format, &Path),
+    place: (Format, Input),
     options: &ConvertOptions,
     again: &dyn Fn() -> Result<Batches, RNTupleError>,
     (now, progress): (&mut Progress, OnProgress<'_>),
 ) -> Result<Certificate, RNTupleError> {
     let mut digest = Digest::new(&source.fields)?;
-    for batch in written(source, place, options)? {
+    for batch in written(source, &place, options)? {
         let batch = batch?;
         digest.add(&batch)?;
         now.entries += batch.num_rows() as u64;
@@ -84,7 +82,7 @@ pub(super) fn verify(
         return Ok(certificate);
     };
     let field = &column.given.field;
-    let entry = match (written(source, place, options), again()) {
+    let entry = match (written(source, &place, options), again()) {
         (Ok(found), Ok(given)) => first_difference(field, found, given),
         _ => None,
     };
@@ -111,12 +109,11 @@ pub(super) fn verify(
 /// The entries of the output.
 fn written(
     source: &Source,
-    (format, output): (Format, &Path),
+    (format, output): &(Format, Input),
     options: &ConvertOptions,
 ) -> Result<Batches, RNTupleError> {
-    let url = output.to_string_lossy().into_owned();
-    if format != Format::Root {
-        return tables::reopen(&url, format);
+    if *format != Format::Root {
+        return tables::reopen(&output.url, *format);
     }
     let fields = source.fields.iter().filter(|field| has_data(field));
     let plain = ConvertOptions {
@@ -124,12 +121,7 @@ fn written(
         write: options.write.clone(),
         ..ConvertOptions::default()
     };
-    let input = Input {
-        url,
-        path: Some(source.name.clone()),
-        ..Input::default()
-    };
-    let written = Source::open(&[input], format, &plain)?;
+    let written = Source::open(std::slice::from_ref(output), *format, &plain)?;
     attributes::check_equal(&source.attributes, &written.attributes)?;
     Ok(written.batches)
 }

@@ -168,7 +168,7 @@ pub(super) fn convert_or_failed(
             ..now
         })
     };
-    done.delivery = staged.appear(options.verify, &options.write, &tick)?;
+    done.delivery = staged.appear(options.verify, &tick)?;
     done.seconds = start.elapsed().as_secs_f64();
     Ok(done)
 }
@@ -220,8 +220,8 @@ fn attempt(
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone());
     let settings = settings.map_err(RNTupleError::from)?;
     let replaces = options.replace.check(output, format, &names, &settings)?;
-    let staged = StagedOutput::create(output, replaces, &settings)?;
-    let mut sink = Sink::create(format, staged.sibling(), options)?;
+    let mut staged = StagedOutput::create(output, replaces, &settings)?;
+    let mut sink = Sink::create(format, &mut staged, options)?;
     let mut now = Progress::of(&sources);
     let n_bytes = now.n_bytes;
     let explained = |error| staged.explain(error, n_bytes);
@@ -245,7 +245,8 @@ fn attempt(
         sink.end(&source.attributes).map_err(explained)?;
         digests.push(digest.map(Digest::finish));
     }
-    sink.finish().map_err(explained)?;
+    let finished = sink.finish(&mut staged, options.verify);
+    finished.map_err(|error| staged.explain(error, n_bytes))?;
     now.verifying = options.verify;
     now.entries = 0;
     let mut ntuples = Vec::with_capacity(sources.len());
@@ -257,7 +258,7 @@ fn attempt(
             batches_of(at, opened.map_err(|(_, error)| error)?)
         };
         let verified = digest.map(|digest| {
-            let place = (format, staged.path());
+            let place = (format, staged.input(Some(&source.name), &options.settings));
             let watched = (&mut now, progress);
             certificate::verify(&source, digest, place, options, &again, watched)
         });

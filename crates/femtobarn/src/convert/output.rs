@@ -10,7 +10,6 @@ use arrow_schema::DataType;
 use femtobarn_io::{IoError, TempSibling};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{NTupleWriter, all_or_none};
-use femtobarn_rootfile::FileWriter;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -20,12 +19,13 @@ use super::format::Format;
 use super::options::ConvertOptions;
 use super::source::{Source, refused};
 use super::tables::VALUES;
-use crate::writable::create_beside;
+use crate::staged::StagedOutput;
+use crate::writable::Output;
 
 /// A file being written.
 pub(super) enum Sink {
     Root {
-        file: Box<FileWriter>,
+        file: Output,
         ntuple: Option<Box<NTupleWriter>>,
     },
     Parquet(Box<Table>),
@@ -44,13 +44,13 @@ pub(super) struct Table {
 impl Sink {
     pub fn create(
         format: Format,
-        sibling: &TempSibling,
+        staged: &mut StagedOutput,
         options: &ConvertOptions,
     ) -> Result<Self, RNTupleError> {
         if format != Format::Root {
-            return Self::table(format, sibling, options);
+            return Self::table(format, staged.file()?, options);
         }
-        let file = Box::new(create_beside(sibling, options.write.compression)?);
+        let file = staged.writer(options.write.compression)?;
         Ok(Self::Root { file, ntuple: None })
     }
 
@@ -65,7 +65,7 @@ impl Sink {
         }
         let (folder, own) = source.name.rsplit_once('/').unwrap_or(("", &source.name));
         let directory = file.directory(folder)?;
-        let mut writer = NTupleWriter::new(&mut **file, directory, own, &source.fields, write)?;
+        let mut writer = NTupleWriter::new(file, directory, own, &source.fields, write)?;
         for info in &source.type_infos {
             writer.add_type_info(info.clone());
         }
@@ -94,7 +94,7 @@ impl Sink {
     pub fn extend(&mut self, batch: &RecordBatch) -> Result<(), RNTupleError> {
         match self {
             Self::Root { file, ntuple } => match ntuple {
-                Some(ntuple) => ntuple.extend(&mut **file, batch),
+                Some(ntuple) => ntuple.extend(file, batch),
                 None => Err(RNTupleError::internal(
                     "internal error: this ntuple was not started",
                 )),
@@ -112,20 +112,17 @@ impl Sink {
             for set in attributes {
                 set.write(file, &mut ntuple)?;
             }
-            ntuple.finish(&mut **file)?;
+            ntuple.finish(file)?;
         }
         Ok(())
     }
 
-    /// Writes the remaining data.
-    pub fn finish(self) -> Result<(), RNTupleError> {
+    /// Writes the remaining data, so that the output can be read if its values are to be verified.
+    pub fn finish(self, staged: &mut StagedOutput, verify: bool) -> Result<(), RNTupleError> {
         match self {
-            Self::Root { file, .. } => {
-                file.finish()?;
-            }
-            Self::Parquet(table) | Self::ArrowIpc(table) => table.finish()?,
+            Self::Root { file, .. } => staged.complete(file, verify),
+            Self::Parquet(table) | Self::ArrowIpc(table) => table.finish(),
         }
-        Ok(())
     }
 }
 

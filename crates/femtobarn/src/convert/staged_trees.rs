@@ -55,8 +55,8 @@ impl StagedTrees {
     /// If it cannot be created.
     pub fn create(output: &Path, options: &ConvertOptions) -> Result<Self, RNTupleError> {
         let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
-        let staged = StagedOutput::create(output, true, &settings)?;
-        let sink = Sink::create(Format::Root, staged.sibling(), options)?;
+        let mut staged = StagedOutput::unnamed(output, &settings)?;
+        let sink = Sink::create(Format::Root, &mut staged, options)?;
         Ok(Self {
             staged,
             sink,
@@ -136,8 +136,8 @@ impl StagedTrees {
     ///
     /// # Errors
     /// If the disk is full.
-    pub fn finish(self) -> Result<StagedOutput, RNTupleError> {
-        self.sink.finish()?;
+    pub fn finish(mut self) -> Result<StagedOutput, RNTupleError> {
+        self.sink.finish(&mut self.staged, false)?;
         Ok(self.staged)
     }
 }
@@ -178,7 +178,10 @@ impl TreesOf {
             let digest = digest.map_err(|failed| failed.error)?;
             let given = digest.map(Digest::finish).unwrap_or_default();
             source.name.clone_from(&ntuple.place);
-            let place = (Format::Root, staged.path());
+            let place = (
+                Format::Root,
+                staged.input(Some(&source.name), &options.settings),
+            );
             let again = || batches_of(at, open()?);
             let watched = (&mut now, progress);
             certificate::verify(&source, given, place, options, &again, watched)?;

@@ -5,16 +5,18 @@ mod source;
 mod sweep;
 mod writing;
 
-use femtobarn_daos::{DaosError, Settings as DaosSettings};
+use femtobarn_daos::{Address, DaosError, Settings as DaosSettings};
 use femtobarn_io::{IoError, Settings, goes_on, is_daos, is_stopped, public};
 
+pub(crate) use sink::DaosPreview;
 pub use sink::DaosSink;
 pub use sweep::sweep_objects;
 pub(crate) use source::{ContainerSource, open_ntuple};
 
 /// The URL of an ntuple, to open it even if its container does not list it. Others are unchanged.
 pub(crate) fn with_name<'u>(url: &'u str, name: Option<&str>) -> std::borrow::Cow<'u, str> {
-    match name.filter(|_| is_daos(url)) {
+    let has_none = || Address::with_ntuple(url).is_ok_and(|(_, named)| named.is_none());
+    match name.filter(|_| is_daos(url) && has_none()) {
         Some(name) => format!("{}:{name}", url.trim_end_matches([':', '/'])).into(),
         None => url.into(),
     }

@@ -29,6 +29,20 @@ pub struct DaosSink {
     ntuples: Vec<(Writing, Option<Replaced>)>,
 }
 
+/// Ntuples that can be read until this is dropped, but are not visible yet.
+#[derive(Debug)]
+pub(crate) struct DaosPreview {
+    url: String,
+    _ntuples: Vec<Preview>,
+}
+
+impl DaosPreview {
+    /// The URL where they can be read.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
 /// An ntuple that will be replaced: its anchor, and its values.
 #[derive(Debug)]
 struct Replaced {
@@ -136,15 +150,18 @@ impl DaosSink {
             .try_for_each(|(own, _)| own.complete())
     }
 
-    /// Has the [complete](Self::complete) ntuple appear under another name, so that it can be read before it is visible.
+    /// Has the [complete](Self::complete) ntuples appear under other names, so that they can be read before they are visible.
     ///
     /// # Errors
-    /// If there are several, or it cannot be written.
-    pub(crate) fn preview(&self) -> Result<Preview, RNTupleError> {
-        match self.ntuples.as_slice() {
-            [(own, _)] => own.preview(),
-            _ => Err(RNTupleError::internal("not one ntuple")),
-        }
+    /// If an anchor cannot be written.
+    pub(crate) fn preview(&self) -> Result<DaosPreview, RNTupleError> {
+        let all = self.ntuples.iter().map(|(own, _)| own.preview());
+        let all: Vec<Preview> = all.collect::<Result<_, _>>()?;
+        let names: Vec<&str> = all.iter().map(|own| own.name.as_str()).collect();
+        Ok(DaosPreview {
+            url: self.ntuple(&names.join(",")),
+            _ntuples: all,
+        })
     }
 
     /// Makes the ntuples visible, each with all of its entries, and removes the values of those that they replace.

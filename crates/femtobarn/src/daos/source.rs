@@ -63,7 +63,13 @@ impl ContainerSource {
             ntuples: Mutex::default(),
         };
         let mut found = BTreeMap::new();
-        if let Some(name) = wanted {
+        if let Some(names) = wanted.filter(|name| name.ends_with(PREVIEW)) {
+            for name in names.split(',') {
+                if let Some((ntuple, copy)) = own.find(name)?.zip(own.find(name)?) {
+                    found.insert(name_of(copy)?, ntuple);
+                }
+            }
+        } else if let Some(name) = wanted {
             found.extend(own.find(name)?.map(|ntuple| (name.to_owned(), ntuple)));
         }
         if found.is_empty() {
@@ -263,6 +269,14 @@ pub(super) fn open_values(
     open_ntuple(Arc::new(source), name, ReaderOptions::default())
 }
 
+/// The name in the header.
+fn name_of(source: NTupleSource) -> Result<String, RNTupleError> {
+    let (store, anchor) = SourceStore::open_objects(Arc::new(source), "")?;
+    let store = Arc::new(store);
+    let reader = Reader::open(store.clone(), &*store, "", anchor, ReaderOptions::default())?;
+    Ok(reader.descriptor().name.clone())
+}
+
 /// Opens the ntuple of a source below a container.
 pub(crate) fn open_ntuple(
     source: Arc<dyn ByteSource>,
@@ -274,7 +288,7 @@ pub(crate) fn open_ntuple(
     let reader = Reader::open(store.clone(), &*store, name, anchor, options)?;
     let found = &reader.descriptor().name;
     // of names with the same index, only the header tells which it is
-    if found != name && !name.ends_with(PREVIEW) {
+    if found != name {
         return Err(RNTupleError::Inconsistent {
             url: reader.url().to_owned(),
             ntuple: name.to_owned(),

@@ -326,7 +326,6 @@ impl Writing {
         let block = self.blocks.first().map_or(0, |block| block.first);
         let name = preview_name(places.values, block);
         let preview = Preview {
-            url: self.url.clone(),
             values: self.values.named(&name),
             name,
         };
@@ -453,17 +452,9 @@ impl Drop for Writing {
 
 /// An ntuple that can be read, but does not exist yet under its own name.
 #[derive(Debug)]
-pub(crate) struct Preview {
-    url: String,
-    name: String,
+pub(super) struct Preview {
+    pub name: String,
     values: NTupleValues,
-}
-
-impl Preview {
-    /// The URL where it can be read.
-    pub fn url(&self) -> String {
-        format!("{}:{}", self.url, self.name)
-    }
 }
 
 impl Drop for Preview {

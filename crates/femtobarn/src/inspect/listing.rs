@@ -5,9 +5,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use femtobarn_codec::settings_name;
-use femtobarn_io::{
-    IoError, RemoteEntry, Settings, is_object_set, is_remote, list_folder, public,
-};
+use femtobarn_io::{IoError, RemoteEntry, Settings, is_object_set, is_remote, list_folder, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{Entry, RootFile};
 use femtobarn_ttree::is_tree;

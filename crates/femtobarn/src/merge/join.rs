@@ -12,13 +12,13 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::{
     JoinedNTuple, MergeOptions as PageOptions, Rebuild, WriteOptions, join_columns,
 };
-use femtobarn_rootfile::{FileWriter, Key};
+use femtobarn_rootfile::Key;
 
 use super::attributes::{AttributeSets, Places};
 use super::options::{check_free, check_output};
 use super::others::{Content, check_other, copy_object};
 use super::paths::Paths;
-use super::proven::{prove_staged, staged_ntuple};
+use super::proven::prove_staged;
 use super::{MergeReport, MergedInput, MergedNTuple, OnProgress, Progress};
 use crate::inputs::{
     Input, JoinOptions, Opened, OtherObjects, check_apart, check_inputs, check_joined, chosen,
@@ -28,7 +28,7 @@ use crate::left_behind::{LeftBehind, beside};
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, find_meant};
 use crate::staged::{StagedOutput, shown};
-use crate::writable::create_beside;
+use crate::writable::Output;
 
 /// Puts the fields of ntuples side by side into a new file, which appears when it is complete.
 ///
@@ -79,7 +79,7 @@ pub fn join(
     });
     let ntuples: Vec<_> = ntuples.collect();
     let mut staged = StagedOutput::create(output, options.overwrite, &settings)?;
-    let mut file = create_beside(staged.sibling(), options.write.compression)?;
+    let mut file = staged.writer(options.write.compression)?;
     let mut known = (HashMap::new(), Paths::default());
     for (beside, input) in beside.iter().zip(&mut report.inputs) {
         beside.write(&mut file, options, &mut known, input)?;
@@ -111,8 +111,8 @@ pub fn join(
         ..MergedNTuple::default()
     };
     report.ntuples.insert(name.to_owned(), merged);
-    report.shared_bytes = report.shared_in(file.sink());
-    file.finish()?;
+    report.shared_bytes = report.shared_in(&file);
+    staged.complete(file, options.verify)?;
     report.bytes_out = staged.n_bytes();
     if options.verify {
         let proof = ProofOptions {
@@ -120,14 +120,14 @@ pub fn join(
             join: Some(options.clone()),
             ..ProofOptions::default()
         };
-        let output = staged_ntuple(&staged, Some(name));
+        let output = staged.input(Some(name), &options.settings);
         let finder = |(_, input): (usize, &Input), path: &str| find_meant(&output, input, path);
         let proof = prove_staged(&output, files, &finder, proof, begun, progress)?;
         report.proof = Some(proof);
     }
     let n_bytes = report.bytes_out;
     let tick = |done| progress(begun.sending(done, n_bytes));
-    report.delivery = staged.appear(options.verify, &options.write, &tick)?;
+    report.delivery = staged.appear(options.verify, &tick)?;
     report.gather_left_behind();
     report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();
@@ -217,7 +217,7 @@ impl OtherContent {
     /// Writes objects with new names, or none, as requested; the others are in the report.
     fn write<'b>(
         &'b self,
-        file: &mut FileWriter,
+        file: &mut Output,
         options: &JoinOptions,
         (known, paths): &mut (HashMap<&'b str, Content>, Paths),
         input: &mut MergedInput,
@@ -228,7 +228,8 @@ impl OtherContent {
                 (OtherObjects::Same | OtherObjects::First, None) => {
                     paths.add(self.opened.source.url(), path, key)?;
                     let settings = options.write.compression;
-                    let object = copy_object(file, &self.opened, (path, key), settings)?;
+                    let object =
+                        copy_object(file.root_file()?, &self.opened, (path, key), settings)?;
                     known.insert(path, Content::of(&self.opened, key, &object));
                 }
                 (OtherObjects::Same, Some(content)) => content.check(&self.opened, path, key)?,

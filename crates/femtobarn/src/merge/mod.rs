@@ -49,7 +49,7 @@ use crate::left_behind::LeftBehind;
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::staged::{StagedOutput, shown};
-use crate::writable::{Output, create_beside, local, create_objects};
+use crate::writable::{Output, local};
 use histograms::{Sums, is_summed};
 
 /// How far a merge is.
@@ -123,14 +123,8 @@ pub fn merge(
     let mut report = if options.append && output.exists() {
         let mut job = append::begin(output, options, trees)?;
         job.add_all(inputs, progress)?;
-        job.finish()?
-    } else if is_object_set(&output.to_string_lossy()) && !options.verify {
-        // pages are not copied to a file before, and inputs in the same store need not be copied at all
-        let sink = create_objects(&output.to_string_lossy(), options.overwrite, &settings)?;
-        let mut job = Job::new(Output::Objects(sink), options, trees);
-        job.add_all(inputs, progress)?;
-        let mut report = job.finish()?;
-        report.bytes_out = report.objects.map_or(0, |written| written.bytes);
+        let (report, file) = job.finish()?;
+        file.finish()?;
         report
     } else {
         // what others make in the meantime is not replaced; if two merges append to a missing file, one of them creates
@@ -155,12 +149,16 @@ fn make(
     trees: Trees,
     progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
-    let file = create_beside(staged.sibling(), options.write.compression)?;
-    let mut job = Job::new(Output::File(Box::new(file)), options, trees);
+    let file = staged.writer(options.write.compression)?;
+    let mut job = Job::new(file, options, trees);
     let added = job.add_all(inputs, progress);
     let all = job.progress;
     let trees = std::mem::take(&mut job.trees);
-    let made = added.and_then(|()| job.finish());
+    let made = added.and_then(|()| {
+        let (report, file) = job.finish()?;
+        staged.complete(file, options.verify)?;
+        Ok(report)
+    });
     let mut report = made.map_err(|error| staged.explain(error, all.n_bytes))?;
     if options.verify {
         report.proof = Some(match report.ntuples.is_empty() {
@@ -172,7 +170,7 @@ fn make(
                     threads: options.write.threads,
                     ..ProofOptions::default()
                 };
-                let output = proven::staged_ntuple(staged, None);
+                let output = staged.input(None, &options.settings);
                 let finder = |input: (usize, &Input), path: &str| trees.find(&output, input, path);
                 proven::prove_staged(&output, inputs, &finder, proof, all, progress)?
             }
@@ -182,7 +180,7 @@ fn make(
     let n_bytes = staged.n_bytes();
     let tick = |done| progress(all.sending(done, n_bytes));
     report.bytes_out = n_bytes;
-    report.delivery = staged.appear(options.verify, &options.write, &tick)?;
+    report.delivery = staged.appear(options.verify, &tick)?;
     Ok(report)
 }
 
@@ -410,7 +408,8 @@ impl<'o> Job<'o> {
         at
     }
 
-    fn finish(mut self) -> Result<MergeReport, RNTupleError> {
+    /// Completes all ntuples; returns the output, which is to be finished.
+    fn finish(mut self) -> Result<(MergeReport, Output), RNTupleError> {
         // an append may find that nothing is new
         let is_kept = self.existing.is_some() && self.options.others == OtherObjects::First;
         let mut inputs = self.report.inputs.iter();
@@ -453,11 +452,8 @@ impl<'o> Job<'o> {
         if self.report.histograms > 0 {
             self.histograms.finish(self.file.root_file()?, settings)?;
         }
-        if let Output::File(file) = &self.file {
-            self.report.shared_bytes = self.report.shared_in(file.sink());
-        }
-        self.report.objects = self.file.finish()?;
-        Ok(self.report)
+        self.report.shared_bytes = self.report.shared_in(&self.file);
+        Ok((self.report, self.file))
     }
 }
 

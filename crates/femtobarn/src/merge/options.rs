@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use femtobarn_io::{Settings, is_remote, public};
+use femtobarn_io::{Settings, is_object_set, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
@@ -116,8 +116,9 @@ pub fn check_output(output: &str) -> Result<(), RNTupleError> {
     let path = local(output);
     // the query of a URL is not part of the name
     let output = public(output);
-    let is_other = output.to_ascii_lowercase().contains(".root:") || !output.contains(".root");
-    let wrong = if path.exists() || is_daos(&output) {
+    let is_other = !is_object_set(&output)
+        && (output.to_ascii_lowercase().contains(".root:") || !output.contains(".root"));
+    let wrong = if path.exists() {
         None
     } else if is_pattern(&output) {
         Some("an output cannot be a pattern")

@@ -10,7 +10,6 @@ use crate::inputs::{Input, share};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 use crate::proof::{Finder, NTupleProof, ProofOptions, ProofReport, prove_found};
-use crate::staged::StagedOutput;
 
 /// Insists that the output is new, and to have the values of the inputs.
 pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTupleError> {
@@ -26,15 +25,6 @@ pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTuple
     Err(RNTupleError::Usage {
         what: what.to_owned(),
     })
-}
-
-/// A file that has no name yet, or an ntuple of it.
-pub(super) fn staged_ntuple(staged: &StagedOutput, path: Option<&str>) -> Input {
-    Input {
-        url: staged.path().to_string_lossy().into_owned(),
-        path: path.map(str::to_owned),
-        ..Input::default()
-    }
 }
 
 /// Reads a file without a name, and compares it with its inputs.
@@ -71,7 +61,11 @@ pub(super) fn prove_staged(
             return Err(refused(&proof.ntuple, &format!("{field}: {reason}")));
         }
         let files = [(output.url.clone(), Some(proof.ntuple.clone()))];
-        let ntuple = NTuple::open(&files, OpenOptions::default())?;
+        let opening = OpenOptions {
+            settings: output.settings.clone(),
+            ..OpenOptions::default()
+        };
+        let ntuple = NTuple::open(&files, opening)?;
         let found = ntuple.verify(options.threads.max(1), Some(&tick))?;
         if let Some(damage) = found.iter().flat_map(|found| &found.damages).next() {
             check_inputs(proof, inputs, &options, &tick)?;

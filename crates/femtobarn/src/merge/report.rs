@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use femtobarn_io::{ByteSink, public};
-use femtobarn_rntuple::write::{Levels, Merged, ObjectsWritten, hull};
+use femtobarn_io::public;
+use femtobarn_rntuple::write::{Levels, Merged, hull};
 use serde_json::{Value, json};
 
 use crate::left_behind::{AllLeftBehind, LeftBehind};
 use crate::open::RNTUPLE_CLASS;
 use crate::proof::ProofReport;
 use crate::staged::Delivery;
+use crate::writable::Output;
 
 /// Why a field is not in the output.
 const NOT_IN_FIRST: &str = "the first file does not have it";
@@ -41,8 +42,6 @@ pub struct MergeReport {
     pub proof: Option<ProofReport>,
     /// How it got to its server, if it is on one.
     pub delivery: Option<Delivery>,
-    /// What was written, if it was written as objects directly.
-    pub objects: Option<ObjectsWritten>,
 }
 
 /// An ntuple of the output.
@@ -106,11 +105,15 @@ impl MergeReport {
     }
 
     /// Bytes of the output that share their disk blocks with other files, according to the file system.
-    pub(super) fn shared_in(&self, sink: &dyn ByteSink) -> Option<u64> {
+    pub(super) fn shared_in(&self, output: &Output) -> Option<u64> {
+        let Output::File(file) = output else {
+            return None;
+        };
         // asking syncs: once for all, and between copied parts there are only new blocks
         let ntuples = self.inputs.iter().flat_map(|input| &input.ntuples);
         let places = ntuples.map(|(_, merged)| &merged.place);
-        sink.shared_bytes(&places.fold(0..0, |all, place| hull(&all, place)))
+        file.sink()
+            .shared_bytes(&places.fold(0..0, |all, place| hull(&all, place)))
     }
 
     /// The report as JSON.
@@ -145,11 +148,6 @@ impl MergeReport {
             "left_behind": self.left_behind.to_json(),
             "proof": self.proof.as_ref().map(ProofReport::to_json),
             "delivery": self.delivery.as_ref().map(Delivery::to_json),
-            "objects": self.objects.map(|written| json!({
-                "objects": written.objects,
-                "requests": written.requests,
-                "bytes": written.bytes,
-            })),
         })
     }
 }

@@ -124,7 +124,7 @@ impl Trees {
             return Err(RNTupleError::Usage { what });
         }
         let staged = staged.finish()?;
-        let opened = Opened::of(LocalSource::open(staged.path())?)?;
+        let opened = Opened::of(LocalSource::open(staged.file()?.path())?)?;
         let keys = objects::newest(&opened.file)?.into_iter().collect();
         self.files.push(StagedFile {
             staged,
@@ -165,7 +165,8 @@ impl Trees {
         let Some((converted, file)) = found else {
             return Ok(None);
         };
-        let source: Arc<dyn ByteSource> = LocalSource::open_as(file.staged.path(), url.to_owned())?;
+        let source: Arc<dyn ByteSource> =
+            LocalSource::open_as(file.staged.file()?.path(), url.to_owned())?;
         let mut ntuples = Vec::new();
         for ntuple in &converted.made.ntuples {
             let key = file.keys.get(&ntuple.place);

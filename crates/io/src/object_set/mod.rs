@@ -10,25 +10,27 @@ mod source;
 mod tests;
 
 use std::fs::{self, File};
-use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use object_store::UpdateVersion;
+use futures_util::future::try_join_all;
+use object_store::{Error, GetOptions, UpdateVersion};
 
 use crate::meter::TrafficCounters;
+use crate::object::{self, Counted};
 use crate::runtime::wait_for;
 use crate::sink::random_name;
 use crate::{
-    ByteSink, FoundObject, IoError, LocalSink, ObjectFolder, Settings, SourceMeta, Traffic,
+    ByteSink, FoundObject, IoError, LocalSink, ObjectFolder, Settings, SourceMeta, Traffic, sweep,
 };
 use place::Place;
 use send::{Conditions, Put};
 
 pub use send::Uploads;
 pub use source::ObjectSetSource;
-pub(crate) use source::state_of;
+pub(crate) use source::{list_folder, state_of};
 
 /// The address of the anchor in the source of a set: behind all objects.
 const ANCHOR: u64 = (u32::MAX as u64) << 32;
@@ -55,7 +57,7 @@ pub fn located(address: u64) -> Option<(u64, u64)> {
 
 /// The range of the anchor in the source of a set of this size.
 #[must_use]
-pub fn anchor_range(size: u64) -> std::ops::Range<u64> {
+pub fn anchor_range(size: u64) -> Range<u64> {
     ANCHOR..size
 }
 
@@ -188,17 +190,11 @@ impl ObjectSet {
     ) -> Result<bool, IoError> {
         let path = Place::file(folder, "");
         let failed = |source| IoError::from_open(self.url(), source);
+        // writers take turns by the directory
+        let turn = File::open(folder).map_err(failed)?;
+        turn.lock().map_err(failed)?;
         let known = File::open(&path).map_err(failed)?;
-        // writers take turns by the file that they replace
-        known.lock().map_err(failed)?;
-        let (own, there) = (known.metadata(), fs::metadata(&path));
-        let id = |found: io::Result<fs::Metadata>| {
-            use std::os::unix::fs::MetadataExt;
-            found
-                .map(|found| (found.dev(), found.ino()))
-                .map_err(failed)
-        };
-        if id(own)? != id(there)? || source::file_state(&known).map_err(failed)? != *replaced {
+        if source::file_state(&known).map_err(failed)? != *replaced {
             return Ok(false);
         }
         let sink = LocalSink::create(&path)?;
@@ -251,9 +247,56 @@ impl ObjectSet {
         let mut found = self.folder.list()?;
         found.retain(|object| !object.name.is_empty());
         if matches!(self.place, Place::Folder { .. }) {
-            found.retain(|object| object.name != "anchor");
+            // names of incomplete files begin with a dot
+            found.retain(|object| object.name != "anchor" && !object.name.starts_with('.'));
         }
         Ok(found)
+    }
+
+    /// The objects of a bucket with some numbers. Some stores, as MinIO, do not list keys that begin with the key of
+    /// another object, which is here the anchor.
+    ///
+    /// # Errors
+    /// If the server does not tell of all whether they exist.
+    pub fn find(&self, numbers: Range<u64>) -> Result<Vec<FoundObject>, IoError> {
+        let Place::Bucket(bucket) = &self.place else {
+            return Ok(Vec::new());
+        };
+        let store = bucket.store()?;
+        let find = |id: u64| {
+            let (store, name) = (&store, id.to_string());
+            async move {
+                let address = bucket.object(&name)?;
+                let _slot = store.slots.acquire().await;
+                let options = GetOptions {
+                    head: true,
+                    extensions: Counted::by(&self.traffic),
+                    ..GetOptions::default()
+                };
+                match store.objects.get_opts(&address.key, options).await {
+                    Ok(found) => Ok(Some(FoundObject {
+                        name,
+                        size: found.meta.size,
+                        modified: found.meta.last_modified.into(),
+                    })),
+                    Err(Error::NotFound { .. }) => Ok(None),
+                    Err(error) => Err(object::read(&address, error)),
+                }
+            }
+        };
+        let found: Vec<_> = wait_for(self.url(), try_join_all(numbers.map(find)))??;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Removes incomplete files of killed writers from a directory.
+    ///
+    /// # Errors
+    /// If the directory cannot be read.
+    pub fn remove_partial(&self) -> Result<(), IoError> {
+        match &self.place {
+            Place::Folder { path, .. } if path.is_dir() => sweep(path).map(drop),
+            _ => Ok(()),
+        }
     }
 }
 

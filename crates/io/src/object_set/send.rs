@@ -16,13 +16,16 @@ use crate::meter::TrafficCounters;
 use crate::object::{self, Address, Counted, Reached, Store};
 use crate::runtime::{clear_up, process, wait_for};
 use crate::sink::MAKER;
-use crate::{IoError, Settings};
+use crate::{ByteSink, IoError, ObjectSink, Settings};
 
 /// Number of objects that are sent concurrently, if they are small.
 const AT_ONCE: usize = 32;
 
 /// Bytes that are being sent, in units of a KiB; a larger object is sent alone.
 const MOST_KIB: usize = 128 << 10;
+
+/// Objects of this size are sent in several parts at the same time.
+const IN_PARTS: usize = 64 << 20;
 
 /// Attempts to create an object while others try, too, and none succeeds.
 const MOST_TRIES: usize = 8;
@@ -135,6 +138,7 @@ impl Put<'_> {
 #[derive(Debug)]
 pub struct Uploads {
     set: Arc<ObjectSet>,
+    settings: Settings,
     slots: Arc<Semaphore>,
     memory: Arc<Semaphore>,
     on_the_way: JoinSet<Result<(), IoError>>,
@@ -155,6 +159,7 @@ impl Uploads {
         let at_once = settings.number("requests_at_once")?.unwrap_or(AT_ONCE);
         Ok(Self {
             set,
+            settings: settings.clone(),
             slots: Arc::new(Semaphore::new(at_once.clamp(1, Semaphore::MAX_PERMITS))),
             memory: Arc::new(Semaphore::new(MOST_KIB)),
             on_the_way: JoinSet::new(),
@@ -192,6 +197,7 @@ impl Uploads {
         self.check()?;
         let Self {
             set,
+            settings,
             slots,
             memory,
             on_the_way,
@@ -204,10 +210,22 @@ impl Uploads {
             let room = memory.clone().acquire_many_owned(n_kib).await;
             let (own, name) = (set.clone(), id.to_string());
             let held = (slot.ok(), room.ok());
-            match set.place {
+            match &set.place {
                 Place::Folder { .. } => {
                     on_the_way.spawn_blocking(move || {
                         own.create(id, bytes).and_then(made(&own, id, held))
+                    });
+                }
+                Place::Bucket(bucket) if bytes.len() >= IN_PARTS => {
+                    let (address, settings) = (bucket.object(&name), settings.clone());
+                    // no other writer has this number
+                    on_the_way.spawn_blocking(move || {
+                        let sink = ObjectSink::at(address?, false, &settings)?;
+                        sink.write_at(0, &bytes)?;
+                        drop(bytes);
+                        sink.commit()?;
+                        drop(held);
+                        Ok(())
                     });
                 }
                 Place::Bucket(_) => {

@@ -1,7 +1,7 @@
 //! All objects of a set as one source.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -20,6 +20,7 @@ use crate::object::{self, Counted, Store};
 use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
 use crate::source::{Ranged, of_object};
+use crate::url::{RemoteEntry, public};
 use crate::{ByteSource, IoError, ObjectSource, Settings, SourceCost, SourceInfo, SourceMeta};
 
 /// The objects of a set, as one sparse source: see [`object_address`](super::object_address). It is opened by one request
@@ -254,6 +255,38 @@ async fn get_anchor(
             Err(error) => return Err(failed(error)),
         }
     }
+}
+
+/// The subdirectories of a directory; one with an anchor is also a set.
+pub(crate) fn list_folder(url: &str) -> Result<Vec<RemoteEntry>, IoError> {
+    let Place::Folder { url, path } = Place::parse(url, &Settings::default())? else {
+        return Err(IoError::UnknownScheme { url: public(url) });
+    };
+    let failed = |error| IoError::from_open(&url, error);
+    let mut out = Vec::new();
+    for entry in fs::read_dir(&path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let below = entry.path();
+        if !below.is_dir() {
+            continue;
+        }
+        let folder = RemoteEntry {
+            name: entry.file_name().to_string_lossy().into_owned(),
+            is_folder: true,
+            size: None,
+            modified: None,
+        };
+        if let Ok(anchor) = fs::metadata(Place::file(&below, "")) {
+            out.push(RemoteEntry {
+                is_folder: false,
+                size: Some(anchor.len()),
+                modified: anchor.modified().ok(),
+                ..folder.clone()
+            });
+        }
+        out.push(folder);
+    }
+    Ok(out)
 }
 
 /// The state of a set, with one short request; none if its store fails.

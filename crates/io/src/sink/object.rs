@@ -102,6 +102,15 @@ impl ObjectSink {
             let (url, found) = (address.url, "a directory");
             return Err(IoError::NotAFile { url, found });
         }
+        Self::at(address, replaces, settings)
+    }
+
+    /// As [`create`](Self::create), for a parsed URL.
+    pub(crate) fn at(
+        address: Address,
+        replaces: bool,
+        settings: &Settings,
+    ) -> Result<Self, IoError> {
         let first = settings.bytes("part_size")?.unwrap_or(PART_SIZE);
         if !PART_SIZES.contains(&first) {
             return Err(IoError::Setting {

@@ -19,6 +19,7 @@ const BASES: &str = "femtobarnBases";
 const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
 const LISTS: &str = "femtobarnLists";
+const SETS: &str = "femtobarnSets";
 
 const CHECKSUM: &str = "checksum";
 
@@ -40,6 +41,8 @@ pub struct ObjectAnchor {
     /// What is added to the numbers of page lists, if they are numbered apart from pages. No such anchor is stored: stores
     /// with anchors of another form present them in this one.
     pub lists: u64,
+    /// The names of attribute sets.
+    pub sets: Vec<String>,
 }
 
 /// Objects of another set.
@@ -64,6 +67,7 @@ impl ObjectAnchor {
             is_packed: false,
             blocks: Vec::new(),
             lists: 0,
+            sets: Vec::new(),
         }
     }
 
@@ -118,6 +122,7 @@ impl ObjectAnchor {
             is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
             blocks: numbers(members.get(BLOCKS)),
             lists: members.get(LISTS).and_then(Value::as_u64).unwrap_or(0),
+            sets: texts(members.get(SETS)),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
@@ -176,6 +181,9 @@ impl ObjectAnchor {
         }
         if self.lists > 0 {
             set(LISTS, self.lists.into());
+        }
+        if !self.sets.is_empty() {
+            set(SETS, self.sets.clone().into());
         }
         let checksum = femtobarn_codec::xxh3(compact(&members).as_bytes());
         members.insert(CHECKSUM.to_owned(), checksum.into());
@@ -240,6 +248,11 @@ fn number<T: TryFrom<u64>>(members: &BTreeMap<String, Value>, name: &str) -> Res
 fn numbers(found: Option<&Value>) -> Vec<u64> {
     let items = found.and_then(Value::as_array).into_iter().flatten();
     items.filter_map(Value::as_u64).collect()
+}
+
+fn texts(found: Option<&Value>) -> Vec<String> {
+    let items = found.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn bases(found: Option<&Value>) -> Result<Vec<OtherBase>, SpecError> {

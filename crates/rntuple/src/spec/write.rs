@@ -39,7 +39,7 @@ impl Out {
                 self.u32(typed(LARGE, 20)).u64(stored.size).u64(offset)
             }
             (PageAddress::Object { id, offset }, size) => {
-                // objects with a number of more than 32 bits have one payload
+                // a number of 64 bits, or number and offset of 32 bits each
                 let (kind, place) = match offset {
                     0 => (OBJECT, id),
                     offset => (IN_OBJECT, u64::from(offset) << 32 | id),

@@ -45,7 +45,7 @@ pub use model::{
 };
 pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;
-pub use object_sink::{ObjectSink, ObjectsLeft, ObjectsWritten, sweep_objects};
+pub use object_sink::{ObjectSink, ObjectsLeft, ObjectsWritten, Preview, sweep_objects};
 pub use options::{ObjectSize, WriteOptions};
 pub(crate) use order::ordered;
 pub use parallel::{FillContext, ParallelWriter, Staged, StagingFill};

@@ -3,13 +3,15 @@
 //! Numbers are given in the order of writing, in blocks. Whoever creates the first object of a block owns the block, so
 //! that writers at one base never write the same object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use femtobarn_io::{IoError, LARGEST_OBJECT, ObjectSet, Settings, SourceMeta, Uploads};
+use femtobarn_io::{
+    FoundObject, IoError, LARGEST_OBJECT, ObjectSet, Settings, SourceMeta, Uploads,
+};
 use femtobarn_rootfile::FileWriter;
 
 use super::model::unwritable;
@@ -17,7 +19,7 @@ use super::options::{ObjectSize, WriteOptions};
 use super::sink::{Existing, PageSink, SinkPlace};
 use crate::RNTupleError;
 use crate::read::PageStore;
-use crate::spec::{Anchor, ObjectAnchor, OtherBase, PageAddress};
+use crate::spec::{Anchor, EnvelopeLink, ObjectAnchor, OtherBase, PageAddress};
 
 /// Number of objects in a block.
 const BLOCK: u64 = 1 << 20;
@@ -28,8 +30,14 @@ const OTHERS: u64 = 1 << 31;
 /// Blocks of own numbers.
 const BLOCKS: u64 = OTHERS / BLOCK;
 
-/// What the names of attribute sets' objects begin with.
+/// Where lists do not have the objects of a base: how many are asked for at the same time, and how many blocks in a row
+/// do not exist after the last one.
+const PROBES: usize = 64;
+const MOST_FREE: u64 = 16;
+
+/// What the names of attribute sets' objects begin with, and those of anchors that are read before they are written.
 const CLONES: &str = "_clone/";
+const PREVIEWS: &str = "_preview/";
 
 /// The objects of one ntuple. They are deleted when it is dropped before it is [finished](Self::finish).
 #[derive(Debug)]
@@ -55,8 +63,10 @@ pub struct ObjectSink {
     /// Objects of other sets that belong to this one, and what to add to the numbers of sets by their URLs.
     bases: Vec<OtherBase>,
     added: BTreeMap<String, u64>,
-    /// Attribute sets by name.
+    /// Attribute sets by name, and what was written for those that are complete.
     sets: BTreeMap<String, ObjectSink>,
+    of_sets: ObjectsWritten,
+    set_names: Vec<String>,
     /// Template of the bases of attribute sets.
     clone_template: String,
 }
@@ -118,6 +128,8 @@ impl ObjectSink {
             bases: Vec::new(),
             added: BTreeMap::new(),
             sets: BTreeMap::new(),
+            of_sets: ObjectsWritten::default(),
+            set_names: Vec::new(),
             clone_template: String::new(),
         })
     }
@@ -132,14 +144,10 @@ impl ObjectSink {
         let set = self.uploads.set();
         let end = |base: &OtherBase| base.first + base.count;
         let shift = self.bases.last().map_or(OTHERS, end);
-        let numbers = [other.anchor.header, other.anchor.footer].map(|link| link.stored.address);
-        let last = numbers.iter().map(|address| match address {
-            PageAddress::Object { id, .. } => *id,
-            PageAddress::File(_) | PageAddress::Unknown(_) => 0,
-        });
+        let [header, footer] = [other.anchor.header, other.anchor.footer].map(number);
         let own = OtherBase {
             first: 0,
-            count: last.max()?.checked_add(1)?,
+            count: header.max(footer).checked_add(1)?,
             base: String::new(),
         };
         let mut bases = Vec::new();
@@ -232,28 +240,37 @@ impl ObjectSink {
         Ok(PageAddress::Object { id: *id, offset })
     }
 
-    /// Makes the ntuple visible, and deletes the objects of the one that it replaces.
+    /// Size of the objects.
+    pub fn n_bytes(&self) -> u64 {
+        self.n_bytes
+    }
+
+    /// Waits until all objects exist. Only the anchor is missing then.
     ///
     /// # Errors
-    /// If an object or the anchor cannot be written, or another writer has written an anchor in the meantime: nothing of
-    /// this ntuple is visible then.
-    pub fn finish(mut self) -> Result<ObjectsWritten, RNTupleError> {
-        let mut written = ObjectsWritten::default();
+    /// If an object cannot be written.
+    pub fn complete(&mut self) -> Result<(), RNTupleError> {
         self.flush()?;
         self.uploads.wait()?;
-        let Some(anchor) = self.anchor.take() else {
+        // their names belong to this writer, and only its anchor tells them
+        for (name, set) in mem::take(&mut self.sets) {
+            let own = set.finish()?;
+            self.set_names.push(name);
+            self.of_sets.objects += own.objects;
+            self.of_sets.requests += own.requests;
+            self.of_sets.bytes += own.bytes;
+        }
+        Ok(())
+    }
+
+    /// The anchor to be written.
+    fn anchor(&self) -> Result<ObjectAnchor, RNTupleError> {
+        let Some(anchor) = self.anchor else {
             let why = "no ntuple was written to it";
             let url = self.url().to_owned();
             return Err(IoError::NotWritten { url, why }.into());
         };
-        // their names belong to this writer, and only this anchor tells them
-        for set in mem::take(&mut self.sets).into_values() {
-            let own = set.finish()?;
-            written.objects += own.objects;
-            written.requests += own.requests;
-            written.bytes += own.bytes;
-        }
-        let anchor = ObjectAnchor {
+        Ok(ObjectAnchor {
             clone_template: self.clone_template.clone(),
             bases: self.bases.clone(),
             is_packed: self.is_packed,
@@ -261,8 +278,58 @@ impl ObjectSink {
                 [_] => Vec::new(),
                 blocks => blocks.to_vec(),
             },
+            sets: self.set_names.clone(),
             ..ObjectAnchor::new(anchor)
+        })
+    }
+
+    /// Has the [complete](Self::complete) ntuple appear at another base, below its own, so that it can be read before it
+    /// is visible.
+    ///
+    /// # Errors
+    /// If its anchor cannot be written.
+    pub fn preview(&self) -> Result<Preview, RNTupleError> {
+        let own = self.anchor()?;
+        let up = |base: &str| match base.starts_with('/') {
+            true => base.to_owned(),
+            false => format!("../../{base}"),
         };
+        let first = OtherBase {
+            first: 0,
+            count: OTHERS,
+            base: up(""),
+        };
+        let others = own.bases.iter().map(|other| OtherBase {
+            base: up(&other.base),
+            ..other.clone()
+        });
+        let anchor = ObjectAnchor {
+            clone_template: own
+                .clone_template
+                .replacen("${baseurl}", "${baseurl}/../..", 1),
+            bases: std::iter::once(first).chain(others).collect(),
+            blocks: Vec::new(),
+            ..own
+        };
+        // no other writer has this block
+        let block = self.blocks.first().copied().unwrap_or_default();
+        let below = format!("{PREVIEWS}{block}");
+        let set = self.uploads.set().below(&below, &self.settings)?;
+        let stale = set.anchor()?.map(|(state, _)| state);
+        let preview = Preview(set);
+        preview.0.publish(anchor.to_json().into(), stale.as_ref())?;
+        Ok(preview)
+    }
+
+    /// Makes the ntuple visible, and deletes the objects of the one that it replaces.
+    ///
+    /// # Errors
+    /// If an object or the anchor cannot be written, or another writer has written an anchor in the meantime: nothing of
+    /// this ntuple is visible then.
+    pub fn finish(mut self) -> Result<ObjectsWritten, RNTupleError> {
+        self.complete()?;
+        let anchor = self.anchor()?;
+        let mut written = self.of_sets;
         let state = self.replaced.as_ref().map(|(state, _)| state);
         let set = self.uploads.set().clone();
         set.publish(anchor.to_json().into(), state)?;
@@ -272,25 +339,41 @@ impl ObjectSink {
         self.uploads.keep();
         if let Some((_, Some(old))) = &self.replaced {
             // the ntuple is complete: what remains of the other one is found by a sweep
-            let _ = delete_old(&set, old, &anchor);
+            let _ = delete_old(&set, old, &anchor, &self.settings);
         }
         Ok(written)
+    }
+}
+
+/// An ntuple in objects that can be read, but does not exist yet at its own base.
+#[derive(Debug)]
+pub struct Preview(ObjectSet);
+
+impl Preview {
+    /// The URL where it can be read.
+    pub fn url(&self) -> &str {
+        self.0.url()
+    }
+}
+
+impl Drop for Preview {
+    fn drop(&mut self) {
+        // one that remains is found by a sweep
+        let _ = self.0.delete_anchor();
     }
 }
 
 /// Whether an object of a base belongs to the ntuple of an anchor: by its number, or to one of its attribute sets. None if
 /// it has none of the names of objects.
 fn belongs(name: &str, anchor: &ObjectAnchor) -> Option<bool> {
-    let number = |address| match address {
-        PageAddress::Object { id, .. } => id,
-        PageAddress::File(_) | PageAddress::Unknown(_) => 0,
-    };
     if let Ok(id) = name.parse::<u64>() {
-        let first = number(anchor.anchor.header.stored.address);
-        let last = number(anchor.anchor.footer.stored.address);
+        let [first, last] = [anchor.anchor.header, anchor.anchor.footer].map(number);
         let blocks = &anchor.blocks;
         let in_block = blocks.is_empty() || blocks.contains(&(id / BLOCK * BLOCK));
         return Some((first..=last).contains(&id) && in_block);
+    }
+    if name.starts_with(PREVIEWS) {
+        return Some(false);
     }
     let below = name.strip_prefix(CLONES)?;
     let base = anchor.attribute_base("").unwrap_or_default();
@@ -303,16 +386,86 @@ fn belongs(name: &str, anchor: &ObjectAnchor) -> Option<bool> {
     Some(own.is_some() && (base != CLONES || !is_numbered()))
 }
 
-/// Deletes the objects of a replaced ntuple.
-fn delete_old(set: &ObjectSet, old: &ObjectAnchor, new: &ObjectAnchor) -> Result<(), IoError> {
-    let names = set.list()?.into_iter().map(|object| object.name);
-    let is_left =
-        |name: &String| belongs(name, old) == Some(true) && belongs(name, new) == Some(false);
-    let names: Vec<String> = names.filter(is_left).collect();
+/// The numbers of an ntuple's own objects: in the order of writing, so that the header is the first.
+fn numbers(anchor: &ObjectAnchor) -> impl Iterator<Item = u64> {
+    let [first, last] = [anchor.anchor.header, anchor.anchor.footer].map(number);
+    let blocks = match anchor.blocks.as_slice() {
+        [] => vec![first..=last.min(OTHERS)],
+        blocks => blocks
+            .iter()
+            .map(|&block| block..=last.min(block + BLOCK - 1))
+            .collect(),
+    };
+    blocks.into_iter().flatten()
+}
+
+/// The number of the object with an envelope.
+fn number(link: EnvelopeLink) -> u64 {
+    match link.stored.address {
+        PageAddress::Object { id, .. } => id,
+        PageAddress::File(_) | PageAddress::Unknown(_) => 0,
+    }
+}
+
+/// Deletes the objects of a replaced ntuple, by their numbers: not all stores list them. A list has the attribute sets
+/// that other programs wrote.
+fn delete_old(
+    set: &ObjectSet,
+    old: &ObjectAnchor,
+    new: &ObjectAnchor,
+    settings: &Settings,
+) -> Result<(), IoError> {
+    let others = match old.clone_template == new.clone_template {
+        true => &[][..],
+        false => &old.sets,
+    };
+    for base in others.iter().filter_map(|name| old.attribute_base(name)) {
+        let below = set.below(&base, settings)?;
+        let Some((_, anchor)) = below.anchor()? else {
+            continue;
+        };
+        if let Ok(anchor) = ObjectAnchor::parse(&anchor) {
+            let names: Vec<String> = numbers(&anchor).map(|id| id.to_string()).collect();
+            below.delete(&names)?;
+        }
+        below.delete_anchor()?;
+    }
+    let listed = set.list()?.into_iter().map(|object| object.name);
+    let listed = listed.filter(|name| belongs(name, old) == Some(true));
+    let names: BTreeSet<String> = numbers(old)
+        .map(|id| id.to_string())
+        .chain(listed)
+        .filter(|name| belongs(name, new) == Some(false))
+        .collect();
     match names.is_empty() {
         true => Ok(()),
-        false => set.delete(&names),
+        false => set.delete(&Vec::from_iter(names)),
     }
+}
+
+/// The objects of all blocks, found without a list.
+fn probed(set: &ObjectSet) -> Result<Vec<FoundObject>, IoError> {
+    let mut found = Vec::new();
+    let mut free = 0;
+    for block in (0..BLOCKS).map(|at| at * BLOCK) {
+        let first = set.find(block..block + 1)?;
+        free = if first.is_empty() { free + 1 } else { 0 };
+        if free == MOST_FREE {
+            break;
+        }
+        if first.is_empty() {
+            continue;
+        }
+        found.extend(first);
+        for at in (1..BLOCK).step_by(PROBES) {
+            let more = set.find(block + at..block + BLOCK.min(at + PROBES as u64))?;
+            if more.is_empty() {
+                break;
+            }
+            found.extend(more);
+        }
+    }
+    Ok(found)
 }
 
 /// The objects that killed writers have left at a base.
@@ -340,7 +493,7 @@ pub fn sweep_objects(
 ) -> Result<ObjectsLeft, RNTupleError> {
     let set = ObjectSet::open(url, settings)?;
     // listed before: what is written meanwhile is not deleted
-    let listed = set.list()?;
+    let mut listed = set.list()?;
     let anchor = match set.anchor()? {
         None => None,
         Some((_, bytes)) => {
@@ -354,6 +507,14 @@ pub fn sweep_objects(
             })?)
         }
     };
+    if let Some(anchor) = &anchor {
+        let header = number(anchor.anchor.header).to_string();
+        let names: BTreeSet<String> = listed.iter().map(|object| object.name.clone()).collect();
+        if !names.contains(&header) {
+            let more = probed(&set)?.into_iter();
+            listed.extend(more.filter(|object| !names.contains(&object.name)));
+        }
+    }
     let nothing = ObjectAnchor::new(Anchor::default());
     let mut found = ObjectsLeft::default();
     for object in listed {
@@ -376,6 +537,9 @@ pub fn sweep_objects(
     found.names.sort_by_key(|name| (name.len(), name.clone()));
     if deletes && !found.names.is_empty() {
         set.delete(&found.names)?;
+    }
+    if deletes {
+        set.remove_partial()?;
     }
     Ok(found)
 }

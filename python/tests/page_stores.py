@@ -1,0 +1,76 @@
+"""The page stores that `test_page_stores.py` tests: each has URLs for ntuples. Another store is another class here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import object_servers
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Files:
+    """ROOT files in a directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        #: Arguments for writing an ntuple there.
+        self.options: dict[str, str] = {}
+
+    def url(self, name: str) -> str:
+        """Return the URL of an ntuple with this name."""
+        return str(self.folder / f"{name}.root")
+
+    def left(self, name: str) -> list[str]:
+        """Return names of files or objects that belong to an ntuple, or were left by its writer."""
+        return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob(f"*{name}*"))
+
+    def close(self) -> None:
+        """Stop servers."""
+
+
+class LocalObjects(Files):
+    """Objects in a directory."""
+
+    def __init__(self, folder: Path, size: str) -> None:
+        super().__init__(folder)
+        self.options = {"object_size": size}
+
+    def url(self, name: str) -> str:
+        return f"ntpl+file://{self.folder}/{name}"
+
+    def left(self, name: str) -> list[str]:
+        folder = self.folder / name
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+class Minio(LocalObjects):
+    """Objects in a bucket of MinIO. Credentials are in the variables of ROOT."""
+
+    def __init__(self, size: str, variables: pytest.MonkeyPatch) -> None:
+        self.server = object_servers.Minio()
+        about = self.server.about()
+        self.endpoint = about["endpoint"]
+        variables.setenv("S3_ACCESS_KEY", str(about["access_key_id"]))
+        variables.setenv("S3_SECRET_KEY", str(about["secret_access_key"]))
+        variables.setenv("S3_REGION", "us-east-1")
+        # an object is a directory there
+        super().__init__(self.server.data / "private", size)
+
+    def url(self, name: str) -> str:
+        return f"ntpl+s3+{self.endpoint}/private/{name}"
+
+    def close(self) -> None:
+        self.server.close()
+
+
+#: What opens each store, from a directory, a function that skips if a server is missing, and a pytest.MonkeyPatch.
+STORES = {
+    "files": lambda folder, need, variables: Files(folder),
+    "objects-page": lambda folder, need, variables: LocalObjects(folder, "page"),
+    "objects-20kB": lambda folder, need, variables: LocalObjects(folder, "20 kB"),
+    "minio-16MB": lambda folder, need, variables: (need("minio"), Minio("16 MB", variables))[1],
+    "minio-cluster": lambda folder, need, variables: (need("minio"), Minio("cluster", variables))[1],
+}
