@@ -1,4 +1,4 @@
-"""The stand-in for the library of DAOS, for tests and documentation. It is built from the C source of the Rust tests."""
+"""The stand-in for the library of DAOS, for tests and documentation. It is built from the source of the Rust tests."""
 
 import os
 import subprocess

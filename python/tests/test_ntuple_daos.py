@@ -1,7 +1,7 @@
 """Ntuples in containers of DAOS, with the same results as files.
 
-The library of DAOS is a stand-in that is built here from C. With ``FEMTOBARN_TEST_DAOS=POOL``, a pool of a real DAOS is used,
-and tests of faults are skipped.
+The library of DAOS is a stand-in that is built here from C. With ``FEMTOBARN_TEST_DAOS=POOL``, a pool of a real DAOS is
+used, and tests of faults are skipped.
 """
 
 from __future__ import annotations
@@ -75,7 +75,15 @@ def faulty(daos):
     if REAL:
         pytest.skip("faults need the stand-in, without FEMTOBARN_TEST_DAOS")
     yield daos
-    for fault in ("event_error", "event_error_skip", "event_error_count", "start_error", "gone", "lost_bytes", "pool_bytes"):
+    for fault in (
+        "event_error",
+        "event_error_skip",
+        "event_error_count",
+        "start_error",
+        "gone",
+        "lost_bytes",
+        "pool_bytes",
+    ):
         daos.set(fault, 0)
 
 
@@ -102,21 +110,21 @@ def test_what_is_written_is_read_by_all_ways(daos, dimuon, size):
 
 
 def test_all_types_come_back(daos, testdata):
-    url = daos.url()
-    names = []
+    n = 0
     for path in sorted((testdata / "rntuple").glob("*.root")):
         for obj in fb.ls(path):
             try:
-                given = fb.open(f"{path}:{obj.path}")
-                arrays = given.arrays()
-            except fb.FemtobarnError:
+                arrays = fb.open(f"{path}:{obj.path}").arrays()
+            except (fb.FemtobarnError, fb.UnreadableWarning):
                 continue  # made to be unreadable
-            name = f"{path.stem}-{obj.path.replace('/', '-')}"
-            fb.convert(f"{path}:{obj.path}", url, name=name)
-            assert same(fb.open(f"{url}:{name}").arrays(), arrays)
-            names.append(name)
-    assert len(names) > 20
-    assert [obj.path for obj in fb.ls(url)] == sorted(names)
+            if "/" in obj.path:
+                continue  # in a directory
+            url = daos.url()
+            fb.clone(f"{path}:{obj.path}", url)
+            assert same(fb.open(url).arrays(), arrays)
+            assert fb.open(url).verify().ok
+            n += 1
+    assert n > 20
 
 
 def test_a_container_has_several_ntuples(daos):
@@ -132,12 +140,13 @@ def test_a_container_has_several_ntuples(daos):
         fb.open(url)
     assert fb.open(f"{url}:second")["y"].array().to_list() == list(range(10))
     assert fb.open({url: "third"})["z"].array().to_list() == ["a", "b"]
-    both = fb.recreate(url)
-    both.mkrntuple("fourth", {"x": "int32"})
-    with pytest.raises(fb.UsageError, match="fourth.*first"):
-        both.mkrntuple("fifth", {"x": "int32"})
-    with pytest.raises(fb.FemtobarnError, match="one ntuple|directories"):
-        both.mkdir("folder")
+    with fb.recreate(url) as both:
+        both.mkrntuple("fourth", {"x": "int32"})
+        with pytest.raises(fb.UsageError, match=r"fifth.*fourth"):
+            both.mkrntuple("fifth", {"x": "int32"})
+        with pytest.raises(fb.FemtobarnError, match=r"one ntuple|directories"):
+            both.mkdir("folder")
+    assert [obj.path for obj in fb.ls(url)] == ["first", "fourth", "second", "third"]
     with pytest.raises(fb.UsageError, match="apart"):
         fb.write(f"{url}:sixth", {"x": [1.0]})
 
@@ -187,15 +196,15 @@ def test_nothing_appears_with_an_error_and_nothing_remains(daos):
     def fail():
         with fb.recreate(url) as file:
             events = file.mkrntuple("Events", {"x": "float64"})
-            runs = events.attribute_set("runs", {"run": "int32"})
+            runs = events.mkattributes("runs", {"run": "int32"})
             events.extend({"x": np.arange(1000.0)})
-            runs.append(range(1000), {"run": 7})
+            runs.append(0, 1000, {"run": 7})
             events.commit_cluster()
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert fb.ls(url) == []
+    assert list(fb.ls(url)) == []
     with pytest.raises(fb.KeyNotFoundError):
         fb.open(f"{url}:Events")
     if not REAL:
@@ -208,22 +217,21 @@ def test_attribute_sets_belong_to_their_ntuple(daos, tmp_path):
     def write(path, run):
         with fb.recreate(path) as file:
             events = file.mkrntuple("Events", {"x": "int32"})
-            runs = events.attribute_set("runs", {"run": "int32"})
+            runs = events.mkattributes("runs", {"run": "int32"})
             events.extend({"x": [1, 2, 3]})
-            runs.append(range(3), {"run": run})
+            runs.append(0, 3, {"run": run})
 
     def runs(path):
-        (found,) = fb.open(path).attribute_sets.values()
-        return found["run"].array().to_list() if hasattr(found, "__getitem__") else found
+        return fb.open(path).attributes["runs"]["run"].array().to_list()
 
     write(url, 7)
     write(tmp_path / "file.root", 7)
-    assert str(runs(url)) == str(runs(tmp_path / "file.root"))
+    assert runs(url) == runs(tmp_path / "file.root") == [7]
     write(url, 8)
-    assert str(runs(url)) != str(runs(tmp_path / "file.root"))
+    assert runs(url) == [8]
     fb.clone(url, tmp_path / "back.root")
     fb.clone(tmp_path / "back.root", other := daos.url())
-    assert str(runs(other)) == str(runs(url))
+    assert runs(other) == [8]
     assert [obj.path for obj in fb.ls(url)] == ["Events"]
 
 
@@ -270,7 +278,7 @@ def test_what_does_not_exist_is_an_error_with_advice(daos):
     with pytest.raises(fb.UsageError, match="daos://POOL/CONTAINER"):
         fb.open("daos://pool")
     if not REAL:
-        with pytest.raises(fb.NotFoundError, match="no-pool.*dmg pool list"):
+        with pytest.raises(fb.NotFoundError, match=r"no-pool.*dmg pool list"):
             fb.open("daos://no-pool/container")
 
 
@@ -322,7 +330,7 @@ def test_an_error_of_an_event_is_an_error_of_the_writer(faulty, code):
     with pytest.raises(fb.FemtobarnError, match=str(code)):
         write()
     faulty.set("event_error_count", 0)
-    assert fb.ls(url) == []
+    assert list(fb.ls(url)) == []
     assert faulty.pages(url) == {}
     fb.write(url, {"x": values[:10]})
     assert fb.open(url)["x"].array().to_list() == values[:10].tolist()
@@ -357,7 +365,7 @@ def test_a_container_that_is_gone_is_an_error_and_comes_back(faulty, dimuon):
     fb.write(url, dimuon)
     found = fb.open(url)
     faulty.set("gone", 1)
-    with pytest.raises(fb.FemtobarnError, match="-1002|-1005"):
+    with pytest.raises(fb.FemtobarnError, match=r"-1002|-1005"):
         found.arrays()
     faulty.set("gone", 0)
     assert same(found.arrays(), dimuon.arrays())
@@ -389,8 +397,8 @@ def test_what_a_killed_writer_leaves_is_invisible_and_swept(daos):
     writer = subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE, text=True)
     assert writer.stdout.readline() == "written\n"
     writer.send_signal(signal.SIGKILL)
-    writer.wait()
-    assert fb.ls(url) == []
+    writer.communicate()
+    assert list(fb.ls(url)) == []
     with pytest.raises(fb.KeyNotFoundError):
         fb.open(f"{url}:Events")
     # another writer takes other numbers

@@ -5,6 +5,7 @@
     reason = "a library is loaded, and its functions are called"
 )]
 
+use std::error::Error as _;
 use std::ffi::{CStr, CString, OsString, c_int};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -65,7 +66,16 @@ impl DaosLibrary {
                     loaded.push(new);
                     return Ok(new);
                 }
-                Err(error) => why.push(error.to_string()),
+                Err(error) => {
+                    // the error itself names neither the file nor the reason
+                    let cause = error
+                        .source()
+                        .map_or_else(|| error.to_string(), ToString::to_string);
+                    why.push(match cause.contains(&*name.to_string_lossy()) {
+                        true => cause,
+                        false => format!("{}: {cause}", name.display()),
+                    });
+                }
             }
         }
         Err(DaosError::NoLibrary {

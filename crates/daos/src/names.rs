@@ -22,7 +22,9 @@ pub fn names(container: &Container) -> Result<Vec<String>, DaosError> {
         key: name_of(class, akey),
         room: ROOM,
     };
-    let indices = akeys.into_iter().filter_map(|akey| u32::try_from(akey).ok());
+    let indices = akeys
+        .into_iter()
+        .filter_map(|akey| u32::try_from(akey).ok());
     let (indices, fetches): (Vec<u32>, Vec<Fetch>) =
         indices.map(|index| (index, fetch(index))).unzip();
     let found = container.fetch(&fetches)?.into_iter().zip(indices);

@@ -353,7 +353,11 @@ impl NTupleValues {
     /// # Errors
     /// If that fails.
     pub fn remove_envelopes(&self) -> Result<(), DaosError> {
-        let keys = [self.places.anchor(), self.places.header(), self.places.footer()];
+        let keys = [
+            self.places.anchor(),
+            self.places.header(),
+            self.places.footer(),
+        ];
         self.container.punch_values(&keys)
     }
 

@@ -371,13 +371,16 @@ pub(crate) fn not_added_to(url: &str) -> RNTupleError {
     IoError::NotWritten { url, why }.into()
 }
 
-/// Whether the name of an output exists.
+/// Whether the name of an output exists. A container of DAOS has several ntuples, whose names are checked when they are begun.
 ///
 /// # Errors
 /// If its server does not answer this.
 pub(crate) fn is_there(output: &str, settings: &Settings) -> Result<bool, RNTupleError> {
     if !is_remote(output) {
         return Ok(Path::new(output).exists());
+    }
+    if is_daos(output) {
+        return Ok(false);
     }
     match open_remote(output, settings) {
         Ok(_) | Err(IoError::NotAFile { .. }) => Ok(true),

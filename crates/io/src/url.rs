@@ -88,10 +88,7 @@ pub fn is_foreign(url: &str) -> bool {
 /// Whether a URL is the base of an ntuple's objects (`ntpl+s3://…`), or a container of DAOS (`daos://…`): not a file.
 #[must_use]
 pub fn is_object_set(url: &str) -> bool {
-    matches!(
-        protocol(url),
-        Some(Protocol::Objects(_) | Protocol::Daos)
-    )
+    matches!(protocol(url), Some(Protocol::Objects(_) | Protocol::Daos))
 }
 
 /// Whether a URL is a container of DAOS.

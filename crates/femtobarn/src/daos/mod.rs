@@ -10,8 +10,8 @@ use femtobarn_io::{IoError, Settings, goes_on, is_daos, is_stopped, public};
 
 pub(crate) use sink::DaosPreview;
 pub use sink::DaosSink;
-pub use sweep::sweep_objects;
 pub(crate) use source::{ContainerSource, open_ntuple};
+pub use sweep::sweep_objects;
 
 /// The URL of an ntuple, to open it even if its container does not list it. Others are unchanged.
 pub(crate) fn with_name<'u>(url: &'u str, name: Option<&str>) -> std::borrow::Cow<'u, str> {

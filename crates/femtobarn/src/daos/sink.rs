@@ -239,13 +239,19 @@ impl PageSink for DaosSink {
         self.check_place(place)?;
         let replaced = self.replaced(place.name)?;
         // ROOT gives numbers from 0 on, without claims
-        let next_block = replaced.as_ref().map_or(0, |replaced| match replaced.anchor.spliced {
-            Some(_) => 0,
-            None => {
-                let pages = replaced.old.numbers().iter().filter(|&&number| number < LISTS);
-                pages.max().map_or(0, |last| last / BLOCK + 1)
-            }
-        });
+        let next_block = replaced
+            .as_ref()
+            .map_or(0, |replaced| match replaced.anchor.spliced {
+                Some(_) => 0,
+                None => {
+                    let pages = replaced
+                        .old
+                        .numbers()
+                        .iter()
+                        .filter(|&&number| number < LISTS);
+                    pages.max().map_or(0, |last| last / BLOCK + 1)
+                }
+            });
         let own = Writing::new(
             (&self.url, place.name),
             self.values(place.name)?,

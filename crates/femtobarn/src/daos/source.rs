@@ -1,14 +1,16 @@
 //! Reading: a container as a file with a directory, and each of its ntuples as a source of objects.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use bytes::Bytes;
 use femtobarn_codec::xxh3;
-use femtobarn_daos::mapping::{DaosAnchor, FOOTER, HEADER, LISTS};
-use femtobarn_daos::{Address, Container, NTupleValues, names};
+use femtobarn_daos::mapping::{
+    CagedPage, DaosAnchor, EarlierPage, EarlierPages, FOOTER, HEADER, LISTS, Layout,
+};
+use femtobarn_daos::{Address, Container, DaosError, NTupleValues, names};
 use femtobarn_io::{
     ByteSource, IoError, MemorySink, MeteredSource, Opening, OriginSource, Settings, SourceCost,
     SourceInfo, SourceMeta, Traffic, anchor_range, located, object_address,
@@ -79,6 +81,10 @@ impl ContainerSource {
                 found.extend(own.find(&name)?.map(|ntuple| (name, ntuple)));
             }
         }
+        let found: BTreeMap<String, NTupleSource> = found
+            .into_iter()
+            .map(|(name, ntuple): (String, NTupleSource)| Ok((name, ntuple.with_layout()?)))
+            .collect::<Result<_, RNTupleError>>()?;
         own.directory = own.directory_of(&found)?;
         own.meta.size = own.directory.len() as u64;
         own.meta.etag = Some(format!("{:016x}", xxh3(&own.directory)));
@@ -168,7 +174,10 @@ impl ByteSource for ContainerSource {
 #[derive(Debug)]
 pub(super) struct NTupleSource {
     values: NTupleValues,
+    /// The pages, if they are in ROOT's earlier layout.
+    earlier: Option<Earlier>,
     url: String,
+    is_ours: bool,
     /// The first number of its writer, which is in the names of its attribute sets.
     block: u32,
     settings: Settings,
@@ -191,7 +200,9 @@ impl NTupleSource {
         let size = space + presented.len() as u64;
         Self {
             values,
+            earlier: None,
             url: url.to_owned(),
+            is_ours: anchor.spliced.is_some(),
             block: anchor.spliced.map_or(0, |spliced| spliced.block),
             settings: settings.clone(),
             meta: SourceMeta {
@@ -206,6 +217,91 @@ impl NTupleSource {
                 ranges: std::iter::once(space..size).collect(),
             },
         }
+    }
+
+    /// With the keys of its pages: anchors do not have the layout, so a page is looked for.
+    fn with_layout(self) -> Result<Self, RNTupleError> {
+        if self.is_ours {
+            return Ok(self);
+        }
+        let source = Self {
+            values: self.values.clone(),
+            earlier: None,
+            url: self.url.clone(),
+            settings: self.settings.clone(),
+            meta: self.meta.clone(),
+            anchor: self.anchor.clone(),
+            opening: self.opening.clone(),
+            ..self
+        };
+        let reader = reader_of(Arc::new(source), "", ReaderOptions::default())?;
+        let mut earlier = Earlier::default();
+        for (first, list) in reader.page_lists(0..reader.n_entries())? {
+            for at in 0..list.clusters().len() {
+                let cluster = first.saturating_add(at as u64);
+                for column in 0..u32::try_from(list.n_columns(at)).unwrap_or(u32::MAX) {
+                    let pages = list.column(at, column).map(|pages| list.pages(pages));
+                    for page in pages.unwrap_or_default() {
+                        let PageAddress::Object { id, offset } = page.body.address else {
+                            continue;
+                        };
+                        if earlier.values.is_empty() {
+                            let layout = self.values.layout(id, cluster, column.into());
+                            let layout = layout.map_err(|error| unread(&self.url, error))?;
+                            if layout == Layout::ObjectPerPage {
+                                return Ok(self);
+                            }
+                        }
+                        let piece = earlier.pages.add(&EarlierPage {
+                            cluster,
+                            column: column.into(),
+                            location: u64::from(offset) << 32 | id,
+                            reserved: if offset > 0 { CagedPage::FLAG } else { 0 },
+                            size: page.stored_size(),
+                        });
+                        let value = piece.value as u64;
+                        if *earlier.values.entry(id).or_insert(value) != value {
+                            return Err(reader.inconsistent(
+                                "page",
+                                "its own number",
+                                format!("{id} in two columns"),
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+        Ok(Self {
+            earlier: Some(earlier).filter(|earlier| !earlier.values.is_empty()),
+            ..self
+        })
+    }
+
+    /// Reads ranges of values, by their numbers.
+    fn read(&self, wanted: &[(u64, Range<u64>)]) -> Result<Vec<Bytes>, DaosError> {
+        let Some(earlier) = &self.earlier else {
+            return self.values.read(wanted);
+        };
+        let is_page = |(number, _): &&(u64, Range<u64>)| *number < LISTS;
+        let (pages, others): (Vec<_>, Vec<_>) = wanted.iter().cloned().partition(|it| is_page(&it));
+        let value = |number| earlier.values.get(&number).copied().unwrap_or(u64::MAX);
+        let pages: Vec<_> = pages
+            .into_iter()
+            .map(|(number, range)| (value(number), range))
+            .collect();
+        let mut pages = self
+            .values
+            .read_earlier(&earlier.pages, &pages)?
+            .into_iter();
+        let mut others = self.values.read(&others)?.into_iter();
+        let next = |it| {
+            if is_page(&it) {
+                pages.next()
+            } else {
+                others.next()
+            }
+        };
+        Ok(wanted.iter().filter_map(next).collect())
     }
 
     /// With counters, under the settings for all sources.
@@ -227,6 +323,14 @@ impl NTupleSource {
         let end = usize::try_from(range.end.checked_sub(first)?).ok()?;
         (end <= self.anchor.len()).then(|| self.anchor.slice(start..end))
     }
+}
+
+/// Pages of ROOT's earlier layout, in which each cluster is an object.
+#[derive(Debug, Default)]
+struct Earlier {
+    pages: EarlierPages,
+    /// The values by the numbers in locators, of which each is that of one page or cage.
+    values: HashMap<u64, u64>,
 }
 
 /// The anchor in the form of a set of objects.
@@ -271,10 +375,18 @@ pub(super) fn open_values(
 
 /// The name in the header.
 fn name_of(source: NTupleSource) -> Result<String, RNTupleError> {
-    let (store, anchor) = SourceStore::open_objects(Arc::new(source), "")?;
-    let store = Arc::new(store);
-    let reader = Reader::open(store.clone(), &*store, "", anchor, ReaderOptions::default())?;
+    let reader = reader_of(Arc::new(source), "", ReaderOptions::default())?;
     Ok(reader.descriptor().name.clone())
+}
+
+fn reader_of(
+    source: Arc<dyn ByteSource>,
+    name: &str,
+    options: ReaderOptions,
+) -> Result<Reader, RNTupleError> {
+    let (store, anchor) = SourceStore::open_objects(source, name)?;
+    let store = Arc::new(store);
+    Reader::open(store.clone(), &*store, name, anchor, options)
 }
 
 /// Opens the ntuple of a source below a container.
@@ -283,9 +395,7 @@ pub(crate) fn open_ntuple(
     name: &str,
     options: ReaderOptions,
 ) -> Result<Reader, RNTupleError> {
-    let (store, anchor) = SourceStore::open_objects(source, name)?;
-    let store = Arc::new(store);
-    let reader = Reader::open(store.clone(), &*store, name, anchor, options)?;
+    let reader = reader_of(source, name, options)?;
     let found = &reader.descriptor().name;
     // of names with the same index, only the header tells which it is
     if found != name {
@@ -294,7 +404,9 @@ pub(crate) fn open_ntuple(
             ntuple: name.to_owned(),
             what: "name in the header".to_owned(),
             expected: name.to_owned(),
-            found: format!("{found}, which has the same index: write one of them to another container"),
+            found: format!(
+                "{found}, which has the same index: write one of them to another container"
+            ),
         });
     }
     Ok(reader)
@@ -367,7 +479,7 @@ impl ByteSource for NTupleSource {
             })?;
             wanted.push((number, offset..offset + n));
         }
-        let read = self.values.read(&wanted);
+        let read = self.read(&wanted);
         let mut read = read.map_err(|error| unread(&self.url, error))?.into_iter();
         let all = ranges.iter().map(|range| self.held(range));
         let all = all.filter_map(|held| held.or_else(|| read.next()));

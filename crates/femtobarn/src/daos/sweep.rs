@@ -138,13 +138,19 @@ fn sweep(
         if used.contains(&claim) {
             continue;
         }
-        let mut numbers: Vec<u64> = lists.iter().copied().filter(|list| claim == list / BLOCK * BLOCK).collect();
+        let mut numbers: Vec<u64> = lists
+            .iter()
+            .copied()
+            .filter(|list| claim == list / BLOCK * BLOCK)
+            .collect();
         let mut next = claim - LISTS;
         while next < claim - LISTS + BLOCK {
             let some: Vec<u64> = (next..next + AT_ONCE).collect();
             let sizes = own.sizes(&some).map_err(failed)?;
             let there = some.into_iter().zip(sizes);
-            let there: Vec<u64> = there.filter_map(|(number, size)| size.map(|_| number)).collect();
+            let there: Vec<u64> = there
+                .filter_map(|(number, size)| size.map(|_| number))
+                .collect();
             if there.is_empty() {
                 break;
             }
@@ -163,7 +169,8 @@ fn sweep(
         }
         let sizes = own.sizes(&numbers).map_err(failed)?;
         all.bytes += sizes.into_iter().flatten().sum::<u64>();
-        all.names.extend(numbers.iter().map(|number| format!("{name}: {number}")));
+        all.names
+            .extend(numbers.iter().map(|number| format!("{name}: {number}")));
         if deletes {
             let failed = |error| unwritten(url, error);
             let preview = own.named(&preview_name(own.places().values, claim - LISTS));

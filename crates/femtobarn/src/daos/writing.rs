@@ -15,9 +15,7 @@ use femtobarn_daos::{Container, DaosError, Envelopes, Existing, NTupleValues};
 use femtobarn_io::IoError;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::{Anchor, EnvelopeLink, PageAddress};
-use femtobarn_rntuple::write::{
-    ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions,
-};
+use femtobarn_rntuple::write::{ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
 use femtobarn_rootfile::FileWriter;
 
 use super::source::{PREVIEW, set_base, set_name};
@@ -262,7 +260,9 @@ impl Writing {
                 link.stored.address == PageAddress::Object { id: *id, offset: 0 }
             });
             let found = found.next().map(|(_, bytes)| bytes.clone());
-            found.ok_or_else(|| RNTupleError::internal("header or footer is not the first or last payload"))
+            found.ok_or_else(|| {
+                RNTupleError::internal("header or footer is not the first or last payload")
+            })
         };
         let envelopes = Envelopes {
             header: payload(&anchor.header)?,
