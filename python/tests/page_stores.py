@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import daos_standin
 import object_servers
 
 if TYPE_CHECKING:
@@ -66,11 +67,30 @@ class Minio(LocalObjects):
         self.server.close()
 
 
+class Daos(Files):
+    """Containers of the stand-in for DAOS."""
+
+    def __init__(self, folder: Path, options: dict[str, str], variables: pytest.MonkeyPatch) -> None:
+        super().__init__(folder)
+        self.options = options
+        for name, value in daos_standin.variables(folder).items():
+            variables.setenv(name, value)
+
+    def url(self, name: str) -> str:
+        return f"daos://pool/{name}"
+
+    def left(self, name: str) -> list[str]:
+        folder = self.folder / "daos" / "pool" / name
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
 #: What opens each store, from a directory, a function that skips if a server is missing, and a pytest.MonkeyPatch.
 STORES = {
     "files": lambda folder, need, variables: Files(folder),
     "objects-page": lambda folder, need, variables: LocalObjects(folder, "page"),
     "objects-20kB": lambda folder, need, variables: LocalObjects(folder, "20 kB"),
+    "daos-page": lambda folder, need, variables: Daos(folder, {"object_size": "page"}, variables),
+    "daos-1MiB": lambda folder, need, variables: Daos(folder, {}, variables),
     "minio-16MB": lambda folder, need, variables: (need("minio"), Minio("16 MB", variables))[1],
     "minio-cluster": lambda folder, need, variables: (need("minio"), Minio("cluster", variables))[1],
 }

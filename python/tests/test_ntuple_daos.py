@@ -140,15 +140,37 @@ def test_a_container_has_several_ntuples(daos):
         fb.open(url)
     assert fb.open(f"{url}:second")["y"].array().to_list() == list(range(10))
     assert fb.open({url: "third"})["z"].array().to_list() == ["a", "b"]
-    with fb.recreate(url) as both:
-        both.mkrntuple("fourth", {"x": "int32"})
-        with pytest.raises(fb.UsageError, match=r"fifth.*fourth"):
-            both.mkrntuple("fifth", {"x": "int32"})
-        with pytest.raises(fb.FemtobarnError, match=r"one ntuple|directories"):
-            both.mkdir("folder")
-    assert [obj.path for obj in fb.ls(url)] == ["first", "fourth", "second", "third"]
     with pytest.raises(fb.UsageError, match="apart"):
         fb.write(f"{url}:sixth", {"x": [1.0]})
+
+
+def test_several_ntuples_are_written_at_the_same_time(daos, tmp_path):
+    def write(path):
+        with fb.recreate(path) as file:
+            both = [file.mkrntuple(name, {"x": "int64"}) for name in ("first", "second")]
+            sets = [ntuple.mkattributes("runs", {"run": "int32"}) for ntuple in both]
+            for start in range(3):
+                for at, ntuple in enumerate(both):
+                    ntuple.extend({"x": np.arange(1000) * (at + 1) + start})
+                    sets[at].append(start * 1000, start * 1000 + 1000, {"run": 10 * at + start})
+                    ntuple.commit_cluster()
+
+    url, other = daos.url(), daos.url()
+    write(url)
+    write(tmp_path / "file.root")
+    # with all ntuples of a file
+    fb.merge([tmp_path / "file.root"], other)
+    for name in ("first", "second"):
+        expected = fb.open(f"{tmp_path / 'file.root'}:{name}")
+        for place in (url, other):
+            found = fb.open(f"{place}:{name}")
+            assert same(found.arrays(), expected.arrays())
+            assert same(found.attributes["runs"].arrays(), expected.attributes["runs"].arrays())
+            assert found.verify().ok
+    with fb.recreate(url) as file:
+        file["third"] = {"x": [1.0]}
+        with pytest.raises(fb.FemtobarnError, match="directories"):
+            file.mkdir("folder")
 
 
 def test_pages_of_a_column_are_joined_up_to_a_mebibyte(faulty):

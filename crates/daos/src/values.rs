@@ -296,7 +296,7 @@ impl NTupleValues {
     pub fn lists(&self) -> Result<Vec<u64>, DaosError> {
         let akeys = self.container.akeys(self.places.lists(), DKEY)?;
         let first = self.places.first_list;
-        let number = |akey: u64| Some(akey.checked_sub(first)?.checked_add(LISTS)?);
+        let number = |akey: u64| akey.checked_sub(first)?.checked_add(LISTS);
         Ok(akeys.into_iter().filter_map(number).collect())
     }
 

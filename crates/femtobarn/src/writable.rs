@@ -70,6 +70,9 @@ pub trait ObjectOutput: PageSink {
     /// Their size.
     fn n_bytes(&self) -> u64;
 
+    /// What is written from now on belongs to the ntuple with this name, if several are written at the same time.
+    fn turn_to(&mut self, _name: &str) {}
+
     /// Waits until all objects exist. Only anchors are missing then.
     ///
     /// # Errors
@@ -146,6 +149,10 @@ impl ObjectOutput for DaosSink {
         Ok(Box::new(self.preview()?))
     }
 
+    fn turn_to(&mut self, name: &str) {
+        self.turn_to(name);
+    }
+
     fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {
         Self::finish(*self)
     }
@@ -205,6 +212,14 @@ impl Output {
         match self {
             Self::Objects(_) if path.is_empty() => Ok(0),
             _ => Ok(self.root_file()?.directory(path)?),
+        }
+    }
+
+    /// What is written from now on belongs to the ntuple with this name. Only outputs that have several ntuples without being
+    /// a file must know it.
+    pub fn turn_to(&mut self, name: &str) {
+        if let Self::Objects(objects) = self {
+            objects.turn_to(name);
         }
     }
 

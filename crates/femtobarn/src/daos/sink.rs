@@ -17,7 +17,7 @@ use super::sweep::Old;
 use super::writing::{BLOCK, Preview, Writing};
 use super::{requests_by, unopened, unwritten};
 
-/// Ntuples that are written to a container, one after the other. They appear when it is [finished](Self::finish).
+/// Ntuples that are written to a container. They appear when it is [finished](Self::finish).
 #[derive(Debug)]
 pub struct DaosSink {
     container: Arc<Container>,
@@ -27,6 +27,8 @@ pub struct DaosSink {
     class: String,
     object_size: Option<ObjectSize>,
     ntuples: Vec<(Writing, Option<Replaced>)>,
+    /// The ntuple that is being written.
+    current: usize,
 }
 
 /// Ntuples that can be read until this is dropped, but are not visible yet.
@@ -84,6 +86,7 @@ impl DaosSink {
             class: settings.text("object_class")?.unwrap_or_default(),
             object_size: object_size.transpose()?,
             ntuples: Vec::new(),
+            current: 0,
         };
         own.values("")?;
         Ok(own)
@@ -134,9 +137,15 @@ impl DaosSink {
         Ok(Some(Replaced { anchor, old }))
     }
 
+    /// What is written from now on belongs to the ntuple with this name.
+    pub(crate) fn turn_to(&mut self, name: &str) {
+        let found = self.ntuples.iter().position(|(own, _)| own.name == name);
+        self.current = found.unwrap_or(self.current);
+    }
+
     /// The ntuple that is being written.
     fn current(&mut self) -> Result<&mut Writing, RNTupleError> {
-        let current = self.ntuples.last_mut().map(|(own, _)| own);
+        let current = self.ntuples.get_mut(self.current).map(|(own, _)| own);
         current.ok_or_else(|| RNTupleError::internal("no ntuple was begun"))
     }
 
@@ -215,18 +224,12 @@ impl DaosSink {
 impl PageSink for DaosSink {
     fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
         let name = place.name;
-        let open = self.ntuples.iter().find(|(own, _)| !own.is_complete());
         let what = if place.directory != 0 {
-            "containers of DAOS have no directories: write the ntuple under another name".to_owned()
+            "containers of DAOS have no directories: write the ntuple under another name"
         } else if place.existing == Existing::Continued {
-            "cannot add to an ntuple in DAOS: write a new one".to_owned()
-        } else if let Some((own, _)) = open {
-            format!(
-                "ntuples are written to a container one after the other: finish {:?} first",
-                own.name
-            )
+            "cannot add to an ntuple in DAOS: write a new one"
         } else if self.ntuples.iter().any(|(own, _)| own.name == name) {
-            "it was written already: give another name".to_owned()
+            "it is being written already: give another name"
         } else {
             return Ok(());
         };
@@ -259,6 +262,7 @@ impl PageSink for DaosSink {
             self.object_size,
             next_block,
         );
+        self.current = self.ntuples.len();
         self.ntuples.push((own, replaced));
         Ok(())
     }

@@ -135,11 +135,6 @@ impl Writing {
         }
     }
 
-    /// Whether nothing more will be written to it.
-    pub fn is_complete(&self) -> bool {
-        self.anchor.is_some()
-    }
-
     pub fn n_bytes(&self) -> u64 {
         let sets = self.sets.values().map(Self::n_bytes);
         self.written.bytes + sets.sum::<u64>()
