@@ -147,7 +147,8 @@ test: test-rust test-cpp test-python test-examples test-docs test-wheel ## run a
 .PHONY: test-rust
 # In the release profile, whose dependencies are compiled for the package already.
 test-rust: $(STAMPS)/venv $(STAMPS)/stores ## unit, property and documentation tests of the crates
-	$(CARGO) test --release --locked --no-fail-fast --workspace --exclude femtobarn-python
+	RUST_TEST_THREADS=$$(( 2 * $$(nproc) )) $(CARGO) test --release --locked --no-fail-fast --workspace \
+	    --exclude femtobarn-python  # many tests wait for servers
 	$(CARGO) test --release --locked --quiet -p femtobarn-io --lib two_hundred_kills -- --ignored
 
 .PHONY: test-cpp
@@ -156,7 +157,7 @@ test-cpp: $(STAMPS)/build $(STAMPS)/test ## tests and examples of C and C++, as 
 
 .PHONY: test-python
 test-python: $(STAMPS)/build $(STAMPS)/samples $(STAMPS)/root $(STAMPS)/stores ## tests of the package, against uproot and ROOT
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $$(( $$(nproc) > 2 ? 4 : 3 )) --dist loadfile  # many wait for programs
 
 .PHONY: test-examples
 test-examples: $(STAMPS)/build $(STAMPS)/test ## the examples, each as a user runs it

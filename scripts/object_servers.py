@@ -110,6 +110,10 @@ class Minio(_Store):
         """Write an object: its bucket, a slash, and its key."""
         self._signed("PUT", f"/{urllib.parse.quote(name)}", "", content)
 
+    def copy(self, source: str, name: str) -> None:
+        """Copy an object with its metadata, in the store."""
+        self._signed("PUT", f"/{urllib.parse.quote(name)}", "", b"", {"x-amz-copy-source": f"/{source}"})
+
     def get(self, name: str) -> bytes:
         """Read an object: its bucket, a slash, and its key."""
         return self._signed("GET", f"/{urllib.parse.quote(name)}", "", b"")
@@ -118,7 +122,7 @@ class Minio(_Store):
         """Delete an object: its bucket, a slash, and its key."""
         self._signed("DELETE", f"/{urllib.parse.quote(name)}", "", b"")
 
-    def _signed(self, method: str, path: str, query: str, body: bytes) -> bytes:
+    def _signed(self, method: str, path: str, query: str, body: bytes, more: Mapping[str, str] | None = None) -> bytes:
         """Send a request with an AWS signature version 4."""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
         scope = f"{now[:8]}/{_REGION}/s3/aws4_request"
@@ -127,6 +131,7 @@ class Minio(_Store):
             "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
             "x-amz-date": now,
         }
+        headers = dict(sorted((headers | dict(more or {})).items()))
         names = ";".join(headers)
         lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
         canonical = "\n".join([method, path, query, lines, names, headers["x-amz-content-sha256"]])

@@ -62,6 +62,7 @@ __all__ = [
     "file_kind",
     "find_files",
     "identifier",
+    "is_object_set",
     "is_of_store",
     "is_pattern",
     "is_remote",

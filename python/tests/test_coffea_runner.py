@@ -145,6 +145,9 @@ def test_steps_of_a_preprocessed_fileset_are_the_chunks(dimuon, expected):
     available["mu"]["files"][dimuon]["steps"] = [[10, 20]]
     assert runner()(available, Muons())["mu"]["chunks"] == [(10, 20)]
     assert runner(maxchunks=1)(available, Muons())["mu"]["events"] == 10
+    available["mu"]["files"][dimuon]["steps"] = [[10, 20], [11_000, 12_001]]
+    with pytest.raises(Exception, match="has 12,000 entries, but a step of the fileset ends at 12,001"):
+        runner()(available, Muons())
 
 
 def test_a_group_of_preprocessed_datasets_is_processed(dimuon, expected):

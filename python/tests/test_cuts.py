@@ -88,7 +88,9 @@ def test_a_cut_leaves_what_a_mask_leaves_in_all_columns(path):
             for field in wanted.fields:
                 assert found[field].type == wanted[field].type, (name, field)
                 assert same(found[field], wanted[field]), (name, field, cut)
-            steps = list(nt.iterate(cut=cut, step_size=3, library="ak"))
+            if everything.nbytes > 1e7:  # as lists they would be read for minutes
+                continue
+            steps = list(nt.iterate(cut=cut, step_size=max(nt.num_entries // 100, 3), library="ak"))
             assert repr([entry for step in steps for entry in listed(step)]) == repr(listed(wanted)), (name, cut)
     assert n_compared
 

@@ -201,9 +201,12 @@ def test_files_that_changed_since_the_fileset_was_made_are_told(dimuon: str, exe
         given = {"d": {"files": {dimuon: {"object_path": "Events", "uuid": "0" * 32, **known}}}}
         with pytest.raises(fb.FemtobarnError, match=r"has the UUID .*, but the fileset has 0000"):
             process(given, len, executor=executor)
-    given = {"d": {"files": {dimuon: {"object_path": "Events", "steps": [[0, 20_000]]}}}}
-    with pytest.raises(fb.FileError, match=r"has 12,000 entries, but the fileset has steps up to entry 20,000"):
-        list(fb.iterate(given, ["nMuon"]))
+    for known in ({}, {"num_entries": N}):
+        given = {"d": {"files": {dimuon: {"object_path": "Events", "steps": [[0, 20_000]], **known}}}}
+        with pytest.raises(fb.FileError, match=r"has 12,000 entries, but the fileset has steps up to entry 20,000"):
+            list(fb.iterate(given, ["nMuon"]))
+        with pytest.raises(fb.FemtobarnError, match=r"but the fileset has steps up to entry 20,000"):
+            process(given, len, executor=executor)
 
 
 # -- bad files ----------------------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ def test_credentials_that_expire_while_writing_end_it(way, store):
     write(url, start=3)
     assert is_whole(url, start=3)
     swept = sweep(url, "--age", "0")
-    assert len(swept["objects"]) >= 9
+    assert "0" in swept["objects"]
     assert swept["young"] == 0
     assert is_whole(url, start=3)
     assert min(numbers(store, "expired")) == 1 << 20
@@ -156,8 +156,7 @@ def test_a_missing_truncated_swapped_or_stale_object_is_named(way, store):
         "missing": None,
         "truncated": good[3][:-1],
         "empty": b"",
-        # a page of the same size with its own checksum would not be noticed
-        "swapped": good[0],
+        "of another size": good[0],
         "stale": bytes(len(good[3])),
     }
     for how, content in changes.items():
@@ -173,6 +172,11 @@ def test_a_missing_truncated_swapped_or_stale_object_is_named(way, store):
         assert len(report.damages) == 1, how
         store.put(f"{key}/3", good[3])
     assert is_whole(url)
+    # pages of the same size with correct checksums are told by their metadata
+    assert len(good[3]) == len(good[4])
+    store.copy(f"{key}/4", f"{key}/3")
+    with pytest.raises(fb.FemtobarnError, match=r"wrong/3.*exchanged"):
+        fb.open(url).arrays()
 
 
 def test_an_answer_that_is_cut_is_read_again(way):

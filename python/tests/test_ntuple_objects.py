@@ -167,6 +167,17 @@ def test_merging_objects_of_one_store_moves_no_pages(place, dimuon):
     assert len(place.sizes("all")) == report.delivery["objects"] == 3
     assert report.delivery["requests"] <= 8
     assert sum(place.sizes("all").values()) < 50_000
+    # a merged one is an input like others
+    fb.merge([place.url("all"), inputs[0]], place.url("more"))
+    assert same(fb.open(place.url("more")).arrays(entry_start=12_000, entry_stop=24_000), dimuon.arrays())
+    assert len(place.sizes("more")) == 3
+    # a clone is independent, and pages can be copied
+    fb.clone(place.url("more"), place.url("clone"))
+    fb.merge(inputs, place.url("copied"), level="L1")
+    for url in inputs:
+        fb.write(url, {"x": [1.0]})
+    for name in ("clone", "copied"):
+        assert same(fb.open(place.url(name)).arrays(entry_start=12_000, entry_stop=24_000), dimuon.arrays())
 
 
 def test_attribute_sets_are_below_the_base(place):

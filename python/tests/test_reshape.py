@@ -374,11 +374,12 @@ def test_all_files_are_reshaped_without_a_change_of_values(path, tmp_path):
     for name in fb.clone(path, output, others="drop").entries:
         before = fb.open({path: name})
         whole = before.arrays()
+        small = 16 if whole.nbytes < 1e7 else "64 kB"  # millions of pages would take a minute
         for options in [
             {"compression": "lz4:1"},
             {"encoding": "plain"},
             {"encoding": "split", "compression": "zstd:3"},
-            {"page_size": 16},
+            {"page_size": small},
             {"cluster_size": 500, "page_size": 64},
             {"cluster_size": "1 MB", "encoding": "plain", "compression": "none"},
         ]:

@@ -132,6 +132,20 @@ def test_ntuples_without_columns_of_the_condition_are_copied_as_a_whole(both, tm
     assert (named.entries, named.whole) == ({"Events": 2}, ())
 
 
+def test_fields_select_from_ntuples_that_are_not_copied_as_a_whole(both, tmp_path):
+    """The sums of weights of a NanoAOD file are kept, whichever branches of the events are named."""
+    out = tmp_path / "out.root"
+    for fields in (["x"], ["run"]):  # Runs has a field "run", too
+        report = fb.skim([both, both], out, "x > 1", fields=fields, verify=True, overwrite=True)
+        assert (report.entries, report.whole, report.left_behind) == ({"Events": 4, "Runs": 4}, ("Runs",), ())
+        assert (fb.open(f"{out}:Events").keys(), fb.open(f"{out}:Runs").keys()) == (fields, ["run", "weight"])
+    report = fb.skim(both, out, "run == 2", fields="x", verify=True, overwrite=True)
+    assert (report.entries, report.whole) == ({"Events": 1, "Runs": 1}, ())
+    assert fb.open(f"{out}:Runs").arrays()["weight"].tolist() == [1.5]
+    with pytest.raises(fb.KeyNotFoundError, match='no field "y"'):
+        fb.skim(both, out, "x > 1", fields=["x", "y"], overwrite=True)
+
+
 def test_ntuples_with_all_columns_of_the_condition_are_all_cut(both, tmp_path):
     report = fb.skim(both, tmp_path / "out.root", "run == 2", verify=True)
     assert (report.entries, report.whole) == ({"Events": 1, "Runs": 1}, ())

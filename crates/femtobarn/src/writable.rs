@@ -14,7 +14,7 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::PageStore;
 use femtobarn_rntuple::spec::{Anchor, PageAddress};
 use femtobarn_rntuple::write::{
-    ObjectSink, ObjectsWritten, PageSink, Preview, SinkPlace, WriteOptions,
+    ObjectSink, ObjectsWritten, PageSink, Preview, Renumbered, SinkPlace, WriteOptions,
 };
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
@@ -307,7 +307,7 @@ impl PageSink for Output {
         }
     }
 
-    fn shares(&mut self, store: &dyn PageStore) -> Option<u64> {
+    fn shares(&mut self, store: &dyn PageStore) -> Option<Renumbered> {
         self.sink().shares(store)
     }
 

@@ -274,10 +274,22 @@ def _open(item: Any, storage_options: Mapping[str, Any] | None) -> NTuple:
     """Return the ntuple of a chunk, which stays open for further chunks of its file."""
     key = os.getpid(), item.filename, item.treename, item.fileuuid, repr(storage_options)
     with _lock:
-        known = _opened.get(key)
-        if known is not None:
-            _opened.move_to_end(key)
-            return known
+        ntuple = _opened.pop(key, None)
+    if ntuple is None:
+        ntuple = _open_anew(item, storage_options)
+    with _lock:
+        _opened[key] = ntuple
+        while len(_opened) > _MOST:
+            _opened.popitem(last=False)
+    if item.entrystop > ntuple.num_entries:
+        raise FileError(
+            f"{item.filename} has {ntuple.num_entries:,} entries, but a step of the fileset ends at "
+            f"{item.entrystop:,}: make the fileset again"
+        )
+    return ntuple
+
+
+def _open_anew(item: Any, storage_options: Mapping[str, Any] | None) -> NTuple:
     ntuple = open_pairs([(item.filename, item.treename)], progress=False, storage_options=storage_options)
     if item.fileuuid and any(item.fileuuid) and ntuple.uuid.bytes != item.fileuuid:  # many files have none
         expected = uuid.UUID(bytes=item.fileuuid)
@@ -285,10 +297,6 @@ def _open(item: Any, storage_options: Mapping[str, Any] | None) -> NTuple:
             f"{item.filename} has changed since the fileset was preprocessed: expected UUID {expected}, found "
             f"{ntuple.uuid}; preprocess it again"
         )
-    with _lock:
-        _opened[key] = ntuple
-        while len(_opened) > _MOST:
-            _opened.popitem(last=False)
     return ntuple
 
 

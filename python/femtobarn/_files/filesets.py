@@ -240,7 +240,7 @@ def ranges_of(source: Source, n_entries: int) -> tuple[tuple[int, int], ...]:
         If there are steps beyond its end. The kind is "file-changed".
     """
     steps = source.steps
-    if steps and source.num_entries is None and steps[-1][1] > n_entries:
+    if steps and steps[-1][1] > n_entries:
         raise _changed(source.path, f"{n_entries:,} entries", f"steps up to entry {steps[-1][1]:,}")
     ranges = ((0, n_entries),) if steps is None else steps
     clipped = ((max(start, source.first), min(stop, n_entries)) for start, stop in ranges)

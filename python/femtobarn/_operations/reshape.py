@@ -224,6 +224,7 @@ def skim(
         guide on expressions lists operators and functions.
     fields : str or list of str, optional
         The top-level fields to take; ``*`` and ``?`` are wildcards. The fields of the condition need not be among them.
+        Ntuples that have none of them, or are copied as a whole, keep all fields.
     compression : str or int, optional
         The compression of all pages (see `recreate`); by default each column keeps its compression.
     cluster_size, page_size : str or int, optional

@@ -163,6 +163,7 @@ fn first_difference(field: &str, found: Batches, given: Batches) -> Option<(u64,
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use arrow_array::{Float64Array, RecordBatch};
@@ -196,10 +197,10 @@ mod tests {
         let mut values: Vec<f64> = (0..100_000).map(f64::from).collect();
         let input = write(&right, values.clone());
         values[77_777] = 0.5;
-        write(&wrong, values);
+        let other = write(&wrong, values);
         let options = ConvertOptions::default();
         let open = || Source::open(std::slice::from_ref(&input), Format::Root, &options);
-        let check = |output: &Path| {
+        let check = |output: &Input| {
             let mut source = open()?;
             let mut digest = Digest::new(&source.fields)?;
             let batches = std::mem::replace(&mut source.batches, Box::new(std::iter::empty()));
@@ -207,13 +208,13 @@ mod tests {
                 digest.add(&batch?)?;
             }
             let again = || Ok(open()?.batches);
-            let place = (Format::Root, output);
+            let place = (Format::Root, output.clone());
             let mut now = Progress::default();
             let watched: (_, OnProgress<'_>) = (&mut now, &|_| true);
             verify(&source, digest.finish(), place, &options, &again, watched)
         };
-        assert!(check(&right).unwrap().is_equal());
-        let message = check(&wrong).unwrap_err().to_string();
+        assert!(check(&input).unwrap().is_equal());
+        let message = check(&other).unwrap_err().to_string();
         assert!(
             message.contains("first in entry 77777: 0.5, not 77777.0"),
             "{message}"

@@ -30,6 +30,11 @@ pub enum Entries {
 }
 
 impl Entries {
+    /// Whether entries are selected by a condition.
+    pub(crate) fn is_condition(&self) -> bool {
+        matches!(self, Self::Where(_))
+    }
+
     /// Whether all entries are taken.
     pub(crate) fn are_all(&self) -> bool {
         matches!(self, Self::All)
@@ -46,8 +51,8 @@ pub(crate) struct Scope<'e> {
 }
 
 /// How near an ntuple is to a condition: how many columns it has, whether a similar name is known, and the number of its
-/// fields.
-type Rank = (usize, bool, usize);
+/// entries.
+type Rank = (usize, bool, u64);
 
 impl<'e> Scope<'e> {
     pub fn new(entries: &'e Entries) -> Self {
@@ -94,13 +99,14 @@ impl<'e> Scope<'e> {
                 Err(hinted(error, why))
             }
             (Some(error), None) => {
+                let is_similar =
+                    matches!(&error, RNTupleError::NoSuchField { hint, .. } if !hint.is_empty());
                 let has = |column: &&String| {
                     let column = numbered(column, reader);
                     ntuple.select(Some(&[column])).is_ok()
                 };
                 let n_columns = expression.columns().iter().filter(has).count();
-                let is_similar = error.to_string().contains("did you mean");
-                let rank = (n_columns, is_similar, reader.descriptor().top_level.len());
+                let rank = (n_columns, is_similar, reader.n_entries());
                 self.known.insert(path.to_owned(), Some((rank, error)));
                 Ok(&Entries::All)
             }

@@ -12,10 +12,13 @@ use super::{Input, Opened, wanted};
 use crate::open::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 
-/// The top-level fields that match the given names and patterns, and their counters.
+/// The top-level fields that match the given names and patterns, and their counters; all fields of ntuples that are
+/// taken as a whole.
 pub(crate) struct Chosen<'o> {
     pub patterns: Patterns<'o>,
     counters: HashSet<String>,
+    /// Paths of ntuples of which all fields are taken.
+    whole: HashSet<String>,
 }
 
 impl<'o> Chosen<'o> {
@@ -23,7 +26,13 @@ impl<'o> Chosen<'o> {
         Self {
             patterns: Patterns::new(fields.iter().map(String::as_str)),
             counters: HashSet::new(),
+            whole: HashSet::new(),
         }
+    }
+
+    /// Takes all fields of an ntuple.
+    pub fn add_whole(&mut self, path: &str) {
+        self.whole.insert(path.to_owned());
     }
 
     /// Records the counters of an ntuple.
@@ -40,8 +49,8 @@ impl<'o> Chosen<'o> {
         }
     }
 
-    pub fn takes(&self, name: &str) -> bool {
-        self.patterns.takes(name) || self.counters.contains(name)
+    pub fn takes(&self, path: &str, name: &str) -> bool {
+        self.whole.contains(path) || self.patterns.takes(name) || self.counters.contains(name)
     }
 }
 

@@ -97,7 +97,7 @@ impl Job<'_> {
         };
         let ntuple = existing.opened.reader(path, key)?;
         self.fields.note_counters(&ntuple);
-        insist_on_all_fields(&ntuple, &self.fields)?;
+        insist_on_all_fields(&ntuple, path, &self.fields)?;
         existing
             .n_entries
             .insert(path.to_owned(), ntuple.n_entries());
@@ -116,13 +116,17 @@ impl Job<'_> {
 }
 
 /// New entries have all fields of an ntuple that is continued, whichever are asked for.
-fn insist_on_all_fields(ntuple: &Reader, fields: &Chosen<'_>) -> Result<(), RNTupleError> {
+fn insist_on_all_fields(
+    ntuple: &Reader,
+    path: &str,
+    fields: &Chosen<'_>,
+) -> Result<(), RNTupleError> {
     let descriptor = ntuple.descriptor();
     let mut names = descriptor
         .top_level
         .iter()
         .map(|&id| descriptor.field_name(id));
-    match names.find(|name| !fields.takes(name)) {
+    match names.find(|name| !fields.takes(path, name)) {
         None => Ok(()),
         Some(name) => Err(RNTupleError::Usage {
             what: format!(

@@ -99,8 +99,9 @@ impl Job<'_> {
                 self.fields.note_counters(&reader);
                 let mut names = reader.descriptor().field_names();
                 let is_wanted =
-                    options.fields.is_empty() || names.any(|name| self.fields.takes(name));
-                if !is_wanted && !self.known.contains_key(&path) && !self.has(&path) {
+                    options.fields.is_empty() || names.any(|name| self.fields.takes(&path, name));
+                let is_skim = options.entries.is_condition();
+                if !is_wanted && !is_skim && !self.known.contains_key(&path) && !self.has(&path) {
                     continue;
                 }
                 if self.taken.contains(&path) || self.summed.contains(&path) {
@@ -114,9 +115,12 @@ impl Job<'_> {
                 entries
                     .and_then(|entries| Chooser::new(entries, &reader, 1))
                     .map_err(|error| if is_tree { of_tree(error) } else { error })?;
+                if is_skim && (!is_wanted || self.scope.is_whole(&path)) {
+                    self.fields.add_whole(&path);
+                }
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
-                    ntuple.check(&reader, &|name| self.fields.takes(name))?;
+                    ntuple.check(&reader, &|name| self.fields.takes(&path, name))?;
                 }
             } else if is_summed(&key) {
                 if self.taken.contains(&path) || self.known.contains_key(&path) {

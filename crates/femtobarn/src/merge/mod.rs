@@ -335,7 +335,7 @@ impl<'o> Job<'o> {
         });
         let first = ntuple.n_entries();
         let choose = choose.as_mut().map(|choose| choose as Choose<'_>);
-        let takes = |name: &str| self.fields.takes(name);
+        let takes = |name: &str| self.fields.takes(path, name);
         self.file.turn_to(path);
         let added = ntuple.add(&mut self.file, &reader, &takes, choose, &tick)?;
         self.progress.bytes = bytes.into_inner();
@@ -377,7 +377,7 @@ impl<'o> Job<'o> {
         if let Some(skipped) = descriptor
             .skipped
             .iter()
-            .find(|skipped| self.fields.takes(&skipped.name))
+            .find(|skipped| self.fields.takes(path, &skipped.name))
         {
             let reason = format!(
                 "{}; select the other fields to leave it out",
@@ -386,7 +386,7 @@ impl<'o> Job<'o> {
             return Err(first.unsupported(&skipped.name, &reason));
         }
         let mut top_level = descriptor.top_level.clone();
-        top_level.retain(|&id| self.fields.takes(descriptor.field_name(id)));
+        top_level.retain(|&id| self.fields.takes(path, descriptor.field_name(id)));
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.file.directory(folder)?;
         let write = WriteOptions {
@@ -471,6 +471,8 @@ fn page_options(
     PageOptions {
         mode: options.mode,
         share: matches!(options.level, Level::Auto | Level::L0),
+        // a clone is independent of its input
+        refers: options.takes_append && matches!(options.level, Level::Auto | Level::L0),
         compression: options.compression,
         encodings: Encodings {
             split: options

@@ -72,7 +72,7 @@ pub struct MergeOptions {
     pub overwrite: bool,
     /// Whether to append the inputs to an existing output.
     pub append: bool,
-    /// Whether the caller can ask for an append, for messages.
+    /// Whether this is a merge: it can append, and refer to objects of its inputs.
     pub takes_append: bool,
     /// How the caller names options, for messages.
     pub words: Words,

@@ -29,8 +29,10 @@ pub(crate) struct Address {
 impl Address {
     /// Parses a URL in the forms of fsspec and the crate `object_store`. Keys are not decoded: `%20` is not a space.
     pub fn parse(url: &str) -> Result<Self, IoError> {
+        // what is refused may be a secret
+        let shown = url.split(['?', '#']).next().unwrap_or_default();
         let failed = |why: &str| IoError::Remote {
-            url: public(url),
+            url: public(shown),
             source: why.into(),
         };
         let (kind, is_set) = match protocol(url) {
@@ -48,9 +50,9 @@ impl Address {
             ));
         }
         let protocol = scheme.to_ascii_lowercase();
-        let server = protocol.strip_prefix("ntpl+s3+").and_then(|protocol| {
-            let (host, rest) = rest.split_once('/')?;
-            Some((format!("{protocol}://{host}"), rest))
+        let server = protocol.strip_prefix("ntpl+s3+").map(|protocol| {
+            let (host, rest) = rest.split_once('/').unwrap_or((rest, ""));
+            (format!("{protocol}://{host}"), rest)
         });
         let (endpoint, rest) = match server {
             Some((endpoint, rest)) => (Some(endpoint), rest),

@@ -110,6 +110,12 @@ impl ObjectSet {
         format!("{}/{id}", self.url())
     }
 
+    /// Who makes objects here. Each has it in its metadata, with its own name, so that a wrong one is noticed.
+    #[must_use]
+    pub fn maker(&self) -> &str {
+        &self.maker
+    }
+
     /// The requests that were sent for objects and anchors.
     #[must_use]
     pub fn traffic(&self) -> Traffic {
@@ -211,7 +217,7 @@ impl ObjectSet {
                 let put = Put {
                     store: &store,
                     address: &address,
-                    maker: &self.maker,
+                    maker: &made_by(&self.maker, name),
                     traffic: &self.traffic,
                 };
                 put.send(bytes, conditions).await
@@ -225,7 +231,15 @@ impl ObjectSet {
     /// If an object may still exist.
     pub fn delete(&self, names: &[String]) -> Result<(), IoError> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.folder.delete(&names)
+        self.remove(&names)
+    }
+
+    fn remove(&self, names: &[&str]) -> Result<(), IoError> {
+        self.folder.delete(names)?;
+        if let Place::Folder { path, .. } = &self.place {
+            remove_empty(path);
+        }
+        Ok(())
     }
 
     /// Deletes the anchor.
@@ -233,7 +247,7 @@ impl ObjectSet {
     /// # Errors
     /// If it may still exist.
     pub fn delete_anchor(&self) -> Result<(), IoError> {
-        self.folder.delete(&[match self.place {
+        self.remove(&[match self.place {
             Place::Folder { .. } => "anchor",
             Place::Bucket(_) => "",
         }])
@@ -296,6 +310,28 @@ impl ObjectSet {
         match &self.place {
             Place::Folder { path, .. } if path.is_dir() => sweep(path).map(drop),
             _ => Ok(()),
+        }
+    }
+}
+
+/// What the metadata of an object say of its maker.
+fn made_by(maker: &str, name: &str) -> String {
+    match name {
+        "" => maker.to_owned(),
+        name => format!("{maker}-{name}"),
+    }
+}
+
+/// Removes the directory of a set if it is empty, and those above it up to the one of the set that it belongs to.
+fn remove_empty(mut folder: &Path) {
+    let is_inner = |folder: &Path| {
+        let mut parts = folder.components().map(|part| part.as_os_str());
+        parts.any(|part| part == "_clone" || part == "_preview")
+    };
+    while fs::remove_dir(folder).is_ok() && is_inner(folder) {
+        match folder.parent() {
+            Some(above) => folder = above,
+            None => break,
         }
     }
 }

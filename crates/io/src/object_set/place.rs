@@ -173,6 +173,8 @@ pub(super) struct Placement {
     template: String,
     /// The numbers from which on objects are in other bases, in order; there, numbers begin at zero.
     bases: Vec<(u64, String)>,
+    /// Who made the objects of this base, if they tell.
+    maker: Option<String>,
 }
 
 impl Placement {
@@ -211,6 +213,10 @@ impl Placement {
         Ok(Self {
             template: name.to_owned(),
             bases,
+            maker: anchor
+                .get("femtobarnMaker")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         })
     }
 
@@ -225,6 +231,11 @@ impl Placement {
             Some(at) => (Some(at), own.to_string()),
             None => (None, self.template.replace(NUMBER, &own.to_string())),
         }
+    }
+
+    /// Who made the objects of this base.
+    pub fn maker(&self) -> Option<&str> {
+        self.maker.as_deref()
     }
 
     /// The other bases.

@@ -10,8 +10,8 @@ use object_store::{Attributes, Error, GetOptions, PutMode, PutOptions, PutPayloa
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
-use super::ObjectSet;
 use super::place::Place;
+use super::{ObjectSet, made_by};
 use crate::meter::TrafficCounters;
 use crate::object::{self, Address, Counted, Reached, Store};
 use crate::runtime::{clear_up, process, wait_for};
@@ -218,9 +218,10 @@ impl Uploads {
                 }
                 Place::Bucket(bucket) if bytes.len() >= IN_PARTS => {
                     let (address, settings) = (bucket.object(&name), settings.clone());
+                    let maker = made_by(set.maker(), &name);
                     // no other writer has this number
                     on_the_way.spawn_blocking(move || {
-                        let sink = ObjectSink::at(address?, false, &settings)?;
+                        let sink = ObjectSink::at(address?, false, &settings)?.made_by(maker);
                         sink.write_at(0, &bytes)?;
                         drop(bytes);
                         sink.commit()?;

@@ -14,7 +14,7 @@ use futures_util::future::try_join_all;
 use object_store::GetOptions;
 
 use super::place::{Bucket, Place, Placement};
-use super::{ANCHOR, LARGEST_ANCHOR, located};
+use super::{ANCHOR, LARGEST_ANCHOR, located, made_by};
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Counted, Store};
 use crate::pace::within;
@@ -137,12 +137,13 @@ impl ObjectSetSource {
             }
             (Place::Bucket(bucket), Some(store)) => {
                 let address = &bucket.object(&name)?;
-                let (traffic, state) = (&self.traffic, None);
+                let maker = self.placement.maker().filter(|_| base.is_none());
                 let object = Ranged {
                     store,
                     address,
-                    traffic,
-                    state,
+                    traffic: &self.traffic,
+                    state: None,
+                    maker: maker.map(|maker| made_by(maker, &name)),
                 };
                 object.get(range).await
             }

@@ -139,6 +139,12 @@ impl ObjectSink {
         Ok(sink)
     }
 
+    /// The same with another maker in its metadata, which no other object has.
+    pub(crate) fn made_by(mut self, maker: String) -> Self {
+        self.maker = maker;
+        self
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,6 +17,7 @@ use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Address, Counted, Kind, Options, Store};
 use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
+use crate::sink::MAKER;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 
 /// Size of each end that is fetched at opening, in one round trip.
@@ -122,6 +123,8 @@ pub(crate) struct Ranged<'a> {
     pub traffic: &'a Arc<TrafficCounters>,
     /// Its required state; none if it never changes, and its size is not known.
     pub state: Option<&'a SourceMeta>,
+    /// Who must have made it, if its metadata tell.
+    pub maker: Option<String>,
 }
 
 impl Ranged<'_> {
@@ -186,6 +189,15 @@ impl Ranged<'_> {
                 return Err(self.short(range, answer.meta.size.saturating_sub(range.start)));
             }
             _ => {}
+        }
+        if let (Some(expected), Some(found)) = (&self.maker, answer.attributes.get(&MAKER))
+            && found.as_ref() != expected
+        {
+            return Err(IoError::Remote {
+                url: url(),
+                source: "this is another object, according to its metadata: it was exchanged, or is of another writer"
+                    .into(),
+            });
         }
         // the object has them, according to the store
         let n_wanted = wanted.end - wanted.start;
@@ -444,6 +456,7 @@ impl ByteSource for ObjectSource {
             address: &self.address,
             traffic: &self.traffic,
             state: Some(&self.meta),
+            maker: None,
         };
         let reads = ranges.iter().zip(held).map(|(range, held)| {
             let (object, range) = (&object, range.clone());

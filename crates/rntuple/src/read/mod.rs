@@ -61,5 +61,5 @@ pub use selection::{Binding, ReadSchema};
 pub use sizes::decoded_bytes;
 pub use source_store::SourceStore;
 pub use stats::Stats;
-pub use store::{NotStored, PageStore};
+pub use store::{NotStored, OpenedStore, PageStore};
 pub use verify::verify;

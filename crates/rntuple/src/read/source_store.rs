@@ -11,7 +11,7 @@ use femtobarn_io::{
     object_address,
 };
 
-use super::store::{NotStored, PageStore, copy_into};
+use super::store::{NotStored, OpenedStore, PageStore, copy_into};
 use crate::RNTupleError;
 use crate::spec::{Anchor, ObjectAnchor, PageAddress, StoredRange};
 
@@ -186,10 +186,7 @@ impl PageStore for SourceStore {
         self.objects.as_deref()
     }
 
-    fn attribute_set(
-        &self,
-        name: &str,
-    ) -> Result<Option<(Arc<dyn PageStore>, Anchor)>, RNTupleError> {
+    fn attribute_set(&self, name: &str) -> Result<Option<OpenedStore>, RNTupleError> {
         let base = self
             .objects()
             .and_then(|anchor| anchor.attribute_base(name));

@@ -14,6 +14,9 @@ use femtobarn_io::{ByteSource, CacheUse, SourceInfo, SourceStatus, Stage, Traffi
 use crate::RNTupleError;
 use crate::spec::{Anchor, ObjectAnchor, PageAddress, StoredRange};
 
+/// A store, and the anchor of the ntuple in it.
+pub type OpenedStore = (Arc<dyn PageStore>, Anchor);
+
 /// Why bytes cannot be in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotStored {
@@ -43,10 +46,7 @@ pub trait PageStore: Send + Sync + Debug {
     ///
     /// # Errors
     /// If it cannot be opened.
-    fn attribute_set(
-        &self,
-        _name: &str,
-    ) -> Result<Option<(Arc<dyn PageStore>, Anchor)>, RNTupleError> {
+    fn attribute_set(&self, _name: &str) -> Result<Option<OpenedStore>, RNTupleError> {
         Ok(None)
     }
 

@@ -20,6 +20,7 @@ const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
 const LISTS: &str = "femtobarnLists";
 const SETS: &str = "femtobarnSets";
+const MAKER: &str = "femtobarnMaker";
 
 const CHECKSUM: &str = "checksum";
 
@@ -43,6 +44,8 @@ pub struct ObjectAnchor {
     pub lists: u64,
     /// The names of attribute sets.
     pub sets: Vec<String>,
+    /// Who made the objects, as their metadata tell.
+    pub maker: Option<String>,
 }
 
 /// Objects of another set.
@@ -68,6 +71,7 @@ impl ObjectAnchor {
             blocks: Vec::new(),
             lists: 0,
             sets: Vec::new(),
+            maker: None,
         }
     }
 
@@ -123,6 +127,10 @@ impl ObjectAnchor {
             blocks: numbers(members.get(BLOCKS)),
             lists: members.get(LISTS).and_then(Value::as_u64).unwrap_or(0),
             sets: texts(members.get(SETS)),
+            maker: members
+                .get(MAKER)
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
@@ -181,6 +189,9 @@ impl ObjectAnchor {
         }
         if self.lists > 0 {
             set(LISTS, self.lists.into());
+        }
+        if let Some(maker) = &self.maker {
+            set(MAKER, maker.as_str().into());
         }
         if !self.sets.is_empty() {
             set(SETS, self.sets.clone().into());

@@ -49,5 +49,5 @@ pub use object_sink::{ObjectSink, ObjectsLeft, ObjectsWritten, Preview, sweep_ob
 pub use options::{ObjectSize, WriteOptions};
 pub(crate) use order::ordered;
 pub use parallel::{FillContext, ParallelWriter, Staged, StagingFill};
-pub use sink::{Existing, PageSink, SinkPlace};
+pub use sink::{Existing, PageSink, Renumbered, SinkPlace};
 pub(crate) use values::Values;

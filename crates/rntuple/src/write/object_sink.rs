@@ -16,7 +16,7 @@ use femtobarn_rootfile::FileWriter;
 
 use super::model::unwritable;
 use super::options::{ObjectSize, WriteOptions};
-use super::sink::{Existing, PageSink, SinkPlace};
+use super::sink::{Existing, PageSink, Renumbered, SinkPlace};
 use crate::RNTupleError;
 use crate::read::PageStore;
 use crate::spec::{Anchor, EnvelopeLink, ObjectAnchor, OtherBase, PageAddress};
@@ -60,9 +60,9 @@ pub struct ObjectSink {
     replaced: Option<(SourceMeta, Option<ObjectAnchor>)>,
     /// The anchor to be written.
     anchor: Option<Anchor>,
-    /// Objects of other sets that belong to this one, and what to add to the numbers of sets by their URLs.
+    /// Objects of other sets that belong to this one, and their numbers here by the URLs of the sets.
     bases: Vec<OtherBase>,
-    added: BTreeMap<String, u64>,
+    added: BTreeMap<String, Renumbered>,
     /// Attribute sets by name, and what was written for those that are complete.
     sets: BTreeMap<String, ObjectSink>,
     of_sets: ObjectsWritten,
@@ -139,31 +139,35 @@ impl ObjectSink {
         self.uploads.set().url()
     }
 
-    /// Adds the objects of another set, which stay where they are; returns what to add to their numbers.
-    fn add(&mut self, url: &str, other: &ObjectAnchor) -> Option<u64> {
+    /// Adds the objects of another set, which stay where they are; returns their numbers here.
+    fn add(&mut self, url: &str, other: &ObjectAnchor) -> Option<Renumbered> {
         let set = self.uploads.set();
-        let end = |base: &OtherBase| base.first + base.count;
-        let shift = self.bases.last().map_or(OTHERS, end);
         let [header, footer] = [other.anchor.header, other.anchor.footer].map(number);
         let own = OtherBase {
             first: 0,
             count: header.max(footer).checked_add(1)?,
             base: String::new(),
         };
-        let mut bases = Vec::new();
+        let last = self.bases.last();
+        let mut next = last.map_or(OTHERS, |base| base.first + base.count);
+        let (mut bases, mut numbers) = (Vec::new(), Vec::new());
         for base in std::iter::once(&own).chain(&other.bases) {
+            let end = next.checked_add(base.count)?;
+            if end > LARGEST_OBJECT {
+                return None;
+            }
+            numbers.push((base.first, next));
             bases.push(OtherBase {
-                first: base.first.checked_add(shift)?,
+                first: next,
                 count: base.count,
                 base: set.sees(url, &base.base, &self.settings)?,
             });
-        }
-        if bases.iter().map(end).max()? > LARGEST_OBJECT {
-            return None;
+            next = end;
         }
         self.bases.append(&mut bases);
-        self.added.insert(url.to_owned(), shift);
-        Some(shift)
+        let numbers = Renumbered::new(numbers);
+        self.added.insert(url.to_owned(), numbers.clone());
+        Some(numbers)
     }
 
     /// Begins a block of numbers; its first object has these bytes, or none.
@@ -279,6 +283,7 @@ impl ObjectSink {
                 blocks => blocks.to_vec(),
             },
             sets: self.set_names.clone(),
+            maker: Some(self.uploads.set().maker().to_owned()),
             ..ObjectAnchor::new(anchor)
         })
     }
@@ -618,11 +623,11 @@ impl PageSink for ObjectSink {
         false
     }
 
-    fn shares(&mut self, store: &dyn PageStore) -> Option<u64> {
+    fn shares(&mut self, store: &dyn PageStore) -> Option<Renumbered> {
         let anchor = store.objects()?;
         let url = store.info().url.to_owned();
         match self.added.get(&url) {
-            Some(&shift) => Some(shift),
+            Some(known) => Some(known.clone()),
             None => self.add(&url, anchor),
         }
     }

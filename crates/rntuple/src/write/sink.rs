@@ -9,6 +9,24 @@ use crate::RNTupleError;
 use crate::read::PageStore;
 use crate::spec::{Anchor, PageAddress};
 
+/// The numbers of other objects in an ntuple: for each range of numbers, the first one there and the first one here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renumbered(Vec<(u64, u64)>);
+
+impl Renumbered {
+    /// From ranges in the order of their first numbers there.
+    pub(super) fn new(ranges: Vec<(u64, u64)>) -> Self {
+        Self(ranges)
+    }
+
+    /// The number of an object here.
+    pub fn find(&self, id: u64) -> Option<u64> {
+        let at = self.0.partition_point(|(there, _)| *there <= id);
+        let (there, here) = self.0.get(at.checked_sub(1)?)?;
+        here.checked_add(id - there)
+    }
+}
+
 /// The location of an ntuple in a sink.
 #[derive(Debug, Clone, Copy)]
 pub struct SinkPlace<'a> {
@@ -98,9 +116,9 @@ pub trait PageSink: Send + Debug {
         true
     }
 
-    /// Makes the objects of a store part of the ntuple, where they are; returns what to add to their numbers. None if
-    /// pages have to be copied.
-    fn shares(&mut self, _store: &dyn PageStore) -> Option<u64> {
+    /// Makes the objects of a store part of the ntuple, where they are; returns their numbers in it. None if pages have to
+    /// be copied.
+    fn shares(&mut self, _store: &dyn PageStore) -> Option<Renumbered> {
         None
     }
 

@@ -6,7 +6,7 @@ use femtobarn_io::{Transferred, on_threads};
 
 use super::super::column::SealedPage;
 use super::super::payload::append_pages;
-use super::super::sink::PageSink;
+use super::super::sink::{PageSink, Renumbered};
 use super::clusters::{PlannedCluster, PlannedColumn};
 use super::options::{Levels, Merged, hull};
 use super::pages::{Encoding, Remaker, Source, element_type};
@@ -34,7 +34,7 @@ impl NTupleMerger {
             merged,
             ..
         } = adding;
-        let shift = match self.options.share {
+        let shared = match self.options.refers {
             true => sink.shares(reader.store()),
             false => None,
         };
@@ -42,7 +42,7 @@ impl NTupleMerger {
         for cluster in clusters {
             for column in cluster.columns.iter().filter(|column| column.is_kept()) {
                 let pages = column.pages.iter();
-                if shift.is_some() {
+                if shared.is_some() {
                     merged.levels.shared += pages.map(Page::stored_size).sum::<u64>();
                     continue;
                 }
@@ -64,8 +64,8 @@ impl NTupleMerger {
         merged.n_clusters += clusters.len() as u64;
         let mut out = Vec::with_capacity(clusters.len());
         for cluster in clusters {
-            let place = match shift {
-                Some(shift) => Place::Shared(shift),
+            let place = match &shared {
+                Some(numbers) => Place::Shared(numbers),
                 None => Place::Moved(&moved),
             };
             let columns = self.cluster(sink, reader, cluster, &place, merged, *tick)?;
@@ -261,21 +261,21 @@ fn levels_of(done: Transferred) -> Levels {
     }
 }
 
-/// A kept page at its new location.
 /// Where kept pages are.
 enum Place<'a> {
     /// In the output's file.
     Moved(&'a Moved),
-    /// In the input's objects, which have these numbers more in the output.
-    Shared(u64),
+    /// In the input's objects, which have these numbers in the output.
+    Shared(&'a Renumbered),
 }
 
+/// A kept page at its new location.
 fn placed_page(reader: &Reader, page: &Page, place: &Place<'_>) -> Result<Page, RNTupleError> {
     let at = page.body.address;
     let address = match (place, at) {
         (Place::Moved(moved), _) => moved.offset(at.offset()).map(PageAddress::File),
-        (Place::Shared(shift), PageAddress::Object { id, offset }) => {
-            let id = id.checked_add(*shift);
+        (Place::Shared(numbers), PageAddress::Object { id, offset }) => {
+            let id = numbers.find(id);
             id.map(|id| PageAddress::Object { id, offset })
         }
         (Place::Shared(_), _) => None,

@@ -18,6 +18,8 @@ pub struct MergeOptions {
     pub mode: Mode,
     /// Whether pages may share their blocks with the input's file (L0).
     pub share: bool,
+    /// Whether pages in objects stay where they are, and the output refers to them, if possible.
+    pub refers: bool,
     /// Recompress pages with other settings (L2); none keeps all.
     pub compression: Option<u32>,
     /// Encodings that columns are converted to (L3).
@@ -53,6 +55,7 @@ impl Default for MergeOptions {
         Self {
             mode: Mode::default(),
             share: true,
+            refers: false,
             compression: None,
             encodings: Encodings::default(),
             compatible: true,

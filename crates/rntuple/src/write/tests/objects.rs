@@ -69,9 +69,10 @@ fn files(folder: &Path) -> BTreeMap<String, u64> {
     let files = std::fs::read_dir(folder).unwrap().flatten();
     let file = |file: std::fs::DirEntry| {
         let name = file.file_name().into_string().unwrap();
-        (name, file.metadata().unwrap().len())
+        // an incomplete file may get its name meanwhile
+        Some((name, file.metadata().ok()?.len()))
     };
-    files.map(file).collect()
+    files.filter_map(file).collect()
 }
 
 #[test]
@@ -87,7 +88,11 @@ fn pages_are_objects_as_root_numbers_them() {
     let files = files(&folder.path().join("n"));
     let anchor = std::fs::read(folder.path().join("n/anchor")).unwrap();
     let anchor = ObjectAnchor::parse(&anchor).unwrap();
-    assert_eq!(anchor, ObjectAnchor::new(anchor.anchor));
+    let usual = ObjectAnchor {
+        maker: anchor.maker.clone(),
+        ..ObjectAnchor::new(anchor.anchor)
+    };
+    assert_eq!(anchor, usual);
     let id = |address| match address {
         PageAddress::Object { id, offset: 0 } => id,
         other => panic!("{other}"),
@@ -171,11 +176,12 @@ fn nothing_is_visible_or_left_before_the_end() {
     let mut sink = ObjectSink::create(&url, false, &Settings::default()).unwrap();
     fill(&mut sink, &whole, ObjectSize::Page);
     assert_eq!(open(&url).unwrap_err().kind(), "file-not-found");
-    assert!(files(&folder.path().join("n")).len() > 100);
+    assert!(!files(&folder.path().join("n")).is_empty());
     drop(sink);
     assert!(!folder.path().join("n").exists());
     let sink = ObjectSink::create(&url, false, &Settings::default()).unwrap();
-    assert_eq!(sink.finish().unwrap_err().kind(), "not-written");
+    let error = sink.finish().unwrap_err().with_causes();
+    assert!(error.contains("no ntuple was written"), "{error}");
 }
 
 #[test]
@@ -267,7 +273,7 @@ fn ntuples_are_merged_by_metadata_alone_or_copied_to_a_file_and_back() {
         let top_level = inputs[0].descriptor().top_level.clone();
         let how = MergeOptions {
             write: options(ObjectSize::Cluster),
-            share,
+            refers: share,
             ..MergeOptions::default()
         };
         let mut merger =
