@@ -86,7 +86,7 @@ def test_what_is_done_although_the_answer_is_lost_counts(way, store, status, siz
     assert is_whole(url)
     n_objects = len(numbers(store, name))
     assert numbers(store, name) == list(range(n_objects))
-    # the anchor is replaced by a condition, which is no longer true when it is repeated
+    # the anchor is replaced if it is still the old one; when the request is repeated, it is the new one
     way.requests.clear()
     write(url, start=7, object_size=size)
     assert is_whole(url, start=7)
@@ -172,7 +172,7 @@ def test_a_missing_truncated_swapped_or_stale_object_is_named(way, store):
         assert len(report.damages) == 1, how
         store.put(f"{key}/3", good[3])
     assert is_whole(url)
-    # pages of the same size with correct checksums are told by their metadata
+    # the pages have the same size and correct checksums: only the metadata of the objects tell them apart
     assert len(good[3]) == len(good[4])
     store.copy(f"{key}/4", f"{key}/3")
     with pytest.raises(fb.FemtobarnError, match=r"wrong/3.*exchanged"):

@@ -38,7 +38,7 @@ TREES = {
 }
 
 
-# classes that a tree has split, which are no columns as a whole here (see the limits in docs/guides/rdataframe.md)
+# the number of columns that only ROOT has: classes that a tree has split into branches (see the limits in the guide)
 SPLIT = {"events=ttree/hzz_zlib.root": 0, "events=ttree/edm4hep.root": 58}
 
 

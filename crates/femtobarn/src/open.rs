@@ -211,13 +211,9 @@ fn objects_as_file(source: Arc<dyn ByteSource>) -> Result<HeldSource, RNTupleErr
     let json = json.unwrap_or_default();
     let sink = Arc::new(MemorySink::default());
     // the same anchor is the same ntuple
-    let halves = ["", "second half"].map(|end| xxh3(format!("{json}{end}").as_bytes()));
-    let [a, b] = halves.map(u64::to_be_bytes);
-    let mut uuid = [0; 16];
-    uuid.iter_mut()
-        .zip(a.into_iter().chain(b))
-        .for_each(|(to, from)| *to = from);
-    let uuid = Uuid(uuid);
+    let [first, second] =
+        ["", "second half"].map(|end| u128::from(xxh3(format!("{json}{end}").as_bytes())));
+    let uuid = Uuid((first << 64 | second).to_be_bytes());
     let mut file = FileWriter::create(sink.clone(), "", 0, uuid)?;
     file.write_object(0, (RNTUPLE_CLASS, &name, ""), json.as_bytes(), 0)?;
     file.finish()?;

@@ -274,11 +274,12 @@ def _open(item: Any, storage_options: Mapping[str, Any] | None) -> NTuple:
     """Return the ntuple of a chunk, which stays open for further chunks of its file."""
     key = os.getpid(), item.filename, item.treename, item.fileuuid, repr(storage_options)
     with _lock:
-        ntuple = _opened.pop(key, None)
+        ntuple = _opened.get(key)
     if ntuple is None:
         ntuple = _open_anew(item, storage_options)
     with _lock:
         _opened[key] = ntuple
+        _opened.move_to_end(key)
         while len(_opened) > _MOST:
             _opened.popitem(last=False)
     if item.entrystop > ntuple.num_entries:

@@ -17,7 +17,7 @@ use crate::pattern::Patterns;
 pub(crate) struct Chosen<'o> {
     pub patterns: Patterns<'o>,
     counters: HashSet<String>,
-    /// Paths of ntuples of which all fields are taken.
+    /// Paths of ntuples that are taken with all their fields.
     whole: HashSet<String>,
 }
 

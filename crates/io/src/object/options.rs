@@ -242,7 +242,8 @@ fn s3(
     Ok(config)
 }
 
-/// For an ntuple's objects, adds keys and region from the variables of ROOT, if there are no others.
+/// Adds the keys and the region of ROOT's variables (`S3_ACCESS_KEY`, `S3_SECRET_KEY`, `S3_REGION`), unless others are
+/// set. Only ntuples as objects use them.
 fn add_keys_of_root(config: &mut BTreeMap<String, String>, environment: &Environment) {
     let given = |name: &str| environment.get(name).filter(|value| !value.is_empty());
     let others = [S3Key::AccessKeyId, S3Key::WebIdentityTokenFile];

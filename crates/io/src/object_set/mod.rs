@@ -25,9 +25,10 @@ use crate::sink::random_name;
 use crate::{
     ByteSink, FoundObject, IoError, LocalSink, ObjectFolder, Settings, SourceMeta, Traffic, sweep,
 };
-use place::Place;
+use place::{ANCHOR_FILE, Place};
 use send::{Conditions, Put};
 
+pub use place::{ANCHOR_BASES, ANCHOR_MAKER, OBJECT_TEMPLATE};
 pub use send::Uploads;
 pub use source::ObjectSetSource;
 pub(crate) use source::{list_folder, state_of};
@@ -229,13 +230,9 @@ impl ObjectSet {
     ///
     /// # Errors
     /// If an object may still exist.
-    pub fn delete(&self, names: &[String]) -> Result<(), IoError> {
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        self.remove(&names)
-    }
-
-    fn remove(&self, names: &[&str]) -> Result<(), IoError> {
-        self.folder.delete(names)?;
+    pub fn delete(&self, names: &[impl AsRef<str>]) -> Result<(), IoError> {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        self.folder.delete(&names)?;
         if let Place::Folder { path, .. } = &self.place {
             remove_empty(path);
         }
@@ -247,8 +244,8 @@ impl ObjectSet {
     /// # Errors
     /// If it may still exist.
     pub fn delete_anchor(&self) -> Result<(), IoError> {
-        self.remove(&[match self.place {
-            Place::Folder { .. } => "anchor",
+        self.delete(&[match self.place {
+            Place::Folder { .. } => ANCHOR_FILE,
             Place::Bucket(_) => "",
         }])
     }
@@ -262,7 +259,7 @@ impl ObjectSet {
         found.retain(|object| !object.name.is_empty());
         if matches!(self.place, Place::Folder { .. }) {
             // names of incomplete files begin with a dot
-            found.retain(|object| object.name != "anchor" && !object.name.starts_with('.'));
+            found.retain(|object| object.name != ANCHOR_FILE && !object.name.starts_with('.'));
         }
         Ok(found)
     }

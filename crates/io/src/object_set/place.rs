@@ -11,7 +11,16 @@ use crate::{IoError, Settings};
 
 /// The name of the anchor's file in a directory. In a bucket, the anchor has the key of the base itself, as a key can
 /// also be the prefix of others.
-const ANCHOR_FILE: &str = "anchor";
+pub(super) const ANCHOR_FILE: &str = "anchor";
+
+/// The usual template of an anchor for the places of its objects.
+pub const OBJECT_TEMPLATE: &str = "${baseurl}/${objid}";
+
+/// A key that only our anchors have: the bases of objects that are not below the own one.
+pub const ANCHOR_BASES: &str = "femtobarnBases";
+
+/// A key that only our anchors have: who made the objects.
+pub const ANCHOR_MAKER: &str = "femtobarnMaker";
 
 /// The part of templates that stands for the base, or for the number of an object.
 const BASE: &str = "${baseurl}";
@@ -189,7 +198,7 @@ impl Placement {
             })
         };
         let template = anchor.get("urlTemplate").and_then(Value::as_str);
-        let template = template.unwrap_or("${baseurl}/${objid}");
+        let template = template.unwrap_or(OBJECT_TEMPLATE);
         let Some(name) = template
             .strip_prefix(BASE)
             .and_then(|name| name.strip_prefix('/'))
@@ -198,7 +207,7 @@ impl Placement {
             return unsupported(format!("{template:?}"));
         };
         let mut bases = Vec::new();
-        let listed = anchor.get("femtobarnBases").and_then(Value::as_array);
+        let listed = anchor.get(ANCHOR_BASES).and_then(Value::as_array);
         for item in listed.into_iter().flatten() {
             let first = item.get("first").and_then(Value::as_u64);
             let base = item.get("base").and_then(Value::as_str);
@@ -214,7 +223,7 @@ impl Placement {
             template: name.to_owned(),
             bases,
             maker: anchor
-                .get("femtobarnMaker")
+                .get(ANCHOR_MAKER)
                 .and_then(Value::as_str)
                 .map(str::to_owned),
         })

@@ -108,7 +108,7 @@ impl Put<'_> {
         }
     }
 
-    /// The maker of the existing object: empty if it is not known, none if there is no object.
+    /// Who made the existing object: an empty text if its metadata do not tell, `None` if there is no object.
     async fn maker_there(&self) -> Result<Option<String>, Error> {
         let options = GetOptions {
             head: true,

@@ -38,6 +38,18 @@ pub struct ObjectSetSource {
     traffic: Arc<TrafficCounters>,
 }
 
+/// The bytes of a range.
+enum Wanted {
+    /// They are in memory.
+    Held(Bytes),
+    /// They are a range of an object with a name, at one of the other bases or at the own one.
+    Stored {
+        base: Option<usize>,
+        name: String,
+        range: Range<u64>,
+    },
+}
+
 impl fmt::Debug for ObjectSetSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("ObjectSetSource");
@@ -50,7 +62,7 @@ impl ObjectSetSource {
     /// Opens the objects below a base.
     ///
     /// # Errors
-    /// If the URL is invalid, there is no anchor or it is not readable, or no server answers.
+    /// If the URL is invalid, the anchor is missing or cannot be read, or no server answers.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
         Self::at(Place::parse(url, settings)?)
     }
@@ -94,8 +106,11 @@ impl ObjectSetSource {
         })
     }
 
-    /// The base and the name of the object with a range, and the range in it.
-    fn find(&self, range: &Range<u64>) -> Result<(Option<usize>, String, Range<u64>), IoError> {
+    /// Where the bytes of a range are.
+    fn find(&self, range: &Range<u64>) -> Result<Wanted, IoError> {
+        if let Some(bytes) = self.held(range) {
+            return Ok(Wanted::Held(bytes));
+        }
         self.meta.check(self.place.url(), range)?;
         let (id, start) = located(range.start).unwrap_or((u64::MAX, 0));
         let end = start.saturating_add(range.end - range.start);
@@ -109,7 +124,8 @@ impl ObjectSetSource {
             });
         }
         let (base, name) = self.placement.find(id);
-        Ok((base, name, start..end))
+        let range = start..end;
+        Ok(Wanted::Stored { base, name, range })
     }
 
     fn base(&self, at: Option<usize>) -> &Place {
@@ -126,11 +142,11 @@ impl ObjectSetSource {
         (end <= self.anchor.len()).then(|| self.anchor.slice(start..end))
     }
 
-    async fn get(&self, stores: &[Arc<Store>], range: &Range<u64>) -> Result<Bytes, IoError> {
-        if let Some(bytes) = self.held(range) {
-            return Ok(bytes);
-        }
-        let (base, name, range) = self.find(range)?;
+    async fn get(&self, stores: &[Arc<Store>], wanted: Wanted) -> Result<Bytes, IoError> {
+        let (base, name, range) = match wanted {
+            Wanted::Held(bytes) => return Ok(bytes),
+            Wanted::Stored { base, name, range } => (base, name, range),
+        };
         match (self.base(base), stores.get(base.map_or(0, |base| base + 1))) {
             (Place::Folder { url, path }, _) => {
                 read_file(&Place::file(path, &name), &format!("{url}/{name}"), range)
@@ -338,15 +354,17 @@ impl ByteSource for ObjectSetSource {
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>, IoError> {
-        let held: Option<Vec<Bytes>> = ranges.iter().map(|range| self.held(range)).collect();
-        if let Some(held) = held {
+        let wanted = ranges.iter().map(|range| self.find(range));
+        let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
+        let all_held = wanted.iter().map(|wanted| match wanted {
+            Wanted::Held(bytes) => Some(bytes.clone()),
+            Wanted::Stored { .. } => None,
+        });
+        if let Some(held) = all_held.collect() {
             return Ok(held);
         }
-        for range in ranges.iter().filter(|range| self.held(range).is_none()) {
-            self.find(range)?;
-        }
         let stores = self.stores()?;
-        let reads = ranges.iter().map(|range| self.get(&stores, range));
+        let reads = wanted.into_iter().map(|wanted| self.get(&stores, wanted));
         let reads = try_join_all(reads);
         let url = self.place.url();
         match &self.place {

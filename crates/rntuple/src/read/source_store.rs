@@ -18,6 +18,9 @@ use crate::spec::{Anchor, ObjectAnchor, PageAddress, StoredRange};
 /// The smallest valid MaxKeySize for split payloads.
 const SMALLEST_KEY: u64 = 64;
 
+/// What is expected of an address in objects.
+const IN_OBJECT: &str = "a range in an object of at most 4 GiB";
+
 /// The pages and envelopes of an ntuple in a source.
 #[derive(Debug, Clone)]
 pub struct SourceStore {
@@ -127,7 +130,7 @@ impl SourceStore {
 
     fn outside(&self, address: PageAddress, size: u64) -> RNTupleError {
         let expected = match self.objects.is_some() {
-            true => "a range in an object of at most 4 GiB".to_owned(),
+            true => IN_OBJECT.to_owned(),
             false => format!("a range in {} bytes", self.source.meta().size),
         };
         let found = format!("{size} bytes at {address}");
@@ -201,12 +204,12 @@ impl PageStore for SourceStore {
     /// The other keys of a payload are checked when they are read.
     fn check(&self, stored: &StoredRange) -> Result<(), NotStored> {
         if let (PageAddress::Object { .. }, true) = (stored.address, self.objects.is_some()) {
-            let expected =
-                || format!("a range in an object of at most 4 GiB, up to object {LARGEST_OBJECT}");
-            let is_there = self.range(stored).is_some();
-            return is_there.then_some(()).ok_or_else(|| NotStored::Beyond {
-                expected: expected(),
-            });
+            return match self.range(stored) {
+                Some(_) => Ok(()),
+                None => Err(NotStored::Beyond {
+                    expected: format!("{IN_OBJECT}, up to object {LARGEST_OBJECT}"),
+                }),
+            };
         }
         let size = self.source.meta().size;
         let PageAddress::File(offset) = stored.address else {

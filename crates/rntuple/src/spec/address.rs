@@ -35,6 +35,14 @@ impl PageAddress {
         }
     }
 
+    /// ID of the object; none of files.
+    pub fn object(self) -> Option<u64> {
+        match self {
+            Self::Object { id, .. } => Some(id),
+            Self::File(_) | Self::Unknown(_) => None,
+        }
+    }
+
     /// The address `n` bytes later; none if that is out of range.
     pub fn plus(self, n: u64) -> Option<Self> {
         Some(match self {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use femtobarn_io::{ANCHOR_BASES as BASES, ANCHOR_MAKER as MAKER, OBJECT_TEMPLATE};
 use serde_json::{Value, json};
 
 use super::address::{PageAddress, StoredRange};
@@ -9,17 +10,14 @@ use super::anchor::Anchor;
 use super::cursor::SpecError;
 use super::locator::EnvelopeLink;
 
-/// The version of the anchor, and the names that ROOT gives to objects and to attribute sets.
+/// The version of the anchor, and the names that ROOT gives to attribute sets.
 const VERSION: u32 = 0;
-const URL_TEMPLATE: &str = "${baseurl}/${objid}";
 const CLONE_TEMPLATE: &str = "${baseurl}/_clone/${name}";
 
-/// Keys that only femtobarn writes; ROOT ignores them, but includes them in the checksum.
-const BASES: &str = "femtobarnBases";
+/// Further keys that only femtobarn writes; ROOT ignores them, but includes them in the checksum.
 const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
 const SETS: &str = "femtobarnSets";
-const MAKER: &str = "femtobarnMaker";
 
 const CHECKSUM: &str = "checksum";
 
@@ -60,7 +58,7 @@ impl ObjectAnchor {
     pub fn new(anchor: Anchor) -> Self {
         Self {
             anchor,
-            url_template: URL_TEMPLATE.to_owned(),
+            url_template: OBJECT_TEMPLATE.to_owned(),
             clone_template: CLONE_TEMPLATE.to_owned(),
             bases: Vec::new(),
             is_packed: false,
@@ -162,10 +160,7 @@ impl ObjectAnchor {
                 ["footerObjId", "footerOffset", "nBytesFooter", "lenFooter"],
             ),
         ] {
-            let number = match link.stored.address {
-                PageAddress::Object { id, .. } => id,
-                PageAddress::File(_) | PageAddress::Unknown(_) => 0,
-            };
+            let number = link.stored.address.object().unwrap_or_default();
             set(id, number.into());
             set(offset, link.stored.address.offset().into());
             set(size, link.stored.size.into());
@@ -199,27 +194,10 @@ impl ObjectAnchor {
     }
 }
 
-/// The text of which the checksum is taken: sorted by name, without white space. Objects in values are sorted, too.
+/// The text whose checksum an anchor has: all objects sorted by name, without white space.
 fn compact(members: &BTreeMap<String, Value>) -> String {
-    fn sorted(value: &Value) -> Value {
-        match value {
-            Value::Object(members) => {
-                let members: BTreeMap<&String, &Value> = members.iter().collect();
-                let members = members.into_iter();
-                Value::Object(
-                    members
-                        .map(|(name, value)| (name.clone(), sorted(value)))
-                        .collect(),
-                )
-            }
-            Value::Array(items) => items.iter().map(sorted).collect(),
-            value => value.clone(),
-        }
-    }
-    let members: BTreeMap<&String, Value> = members
-        .iter()
-        .map(|(name, value)| (name, sorted(value)))
-        .collect();
+    let mut members = members.clone();
+    members.values_mut().for_each(Value::sort_all_objects);
     serde_json::to_string(&members).unwrap_or_default()
 }
 

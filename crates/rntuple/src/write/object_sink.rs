@@ -406,10 +406,7 @@ fn numbers(anchor: &ObjectAnchor) -> impl Iterator<Item = u64> {
 
 /// The number of the object with an envelope.
 fn number(link: EnvelopeLink) -> u64 {
-    match link.stored.address {
-        PageAddress::Object { id, .. } => id,
-        PageAddress::File(_) | PageAddress::Unknown(_) => 0,
-    }
+    link.stored.address.object().unwrap_or_default()
 }
 
 /// Deletes the objects of a replaced ntuple, by their numbers: not all stores list them. A list has the attribute sets

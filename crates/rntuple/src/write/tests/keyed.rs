@@ -10,7 +10,7 @@ use femtobarn_io::{ByteSource, SourceCost, SourceInfo, SourceMeta};
 use super::*;
 use crate::read::{NotStored, PageStore, explain};
 use crate::spec::{PageAddress, StoredRange};
-use crate::write::{MergeOptions, NTupleMerger, PageSink, SinkPlace};
+use crate::write::SinkPlace;
 
 /// Values by key, and the anchors of ntuples by name.
 #[derive(Debug, Default)]
@@ -250,19 +250,14 @@ fn ntuples_are_merged_from_values_to_a_file_and_back() {
     let inside = keyed.open("Events").unwrap();
     let (_, in_file) = read_back(written(&whole, &[400], &options()));
     let merge = |sink: &mut dyn PageSink| {
-        let top_level = inside.descriptor().top_level.clone();
         let how = MergeOptions {
             write: options(),
             ..MergeOptions::default()
         };
-        let mut merger = NTupleMerger::new(sink, (0, "merged"), &inside, &top_level, how).unwrap();
-        for input in [&inside, &in_file] {
-            let merged = merger.add(sink, input, &|_| true, None, &|_| true).unwrap();
+        for levels in merged(sink, "merged", &[inside.clone(), in_file.clone()], how) {
             // compressed pages are not decompressed
-            let levels = merged.levels;
             assert!(levels.copied > 0 && levels.recompressed + levels.reencoded == 0);
         }
-        merger.finish(sink).unwrap();
     };
     let twice = |found: &RecordBatch| {
         assert_eq!(found.slice(0, 1000), whole);

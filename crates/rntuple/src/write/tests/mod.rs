@@ -18,7 +18,7 @@ use arrow_schema::{DataType, Field, Schema};
 use femtobarn_io::{MemorySink, MemorySource};
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
-use super::{NTupleWriter, WriteOptions};
+use super::{Levels, MergeOptions, NTupleMerger, NTupleWriter, PageSink, WriteOptions};
 use crate::RNTupleError;
 use crate::read::{
     Part, ReadOptions, ReadSchema, Reader, ReaderOptions, SourceStore, read, verify,
@@ -130,6 +130,21 @@ fn read_back(bytes: Vec<u8>) -> (RecordBatch, Arc<Reader>) {
 }
 
 /// The content of an ntuple in a file.
+/// Merges all fields of ntuples; returns what was done with the pages of each.
+fn merged(
+    sink: &mut dyn PageSink,
+    name: &str,
+    inputs: &[Arc<Reader>],
+    how: MergeOptions,
+) -> Vec<Levels> {
+    let top_level = inputs[0].descriptor().top_level.clone();
+    let mut merger = NTupleMerger::new(sink, (0, name), &inputs[0], &top_level, how).unwrap();
+    let add = |input: &Arc<Reader>| merger.add(sink, input, &|_| true, None, &|_| true).unwrap();
+    let levels = inputs.iter().map(add).map(|done| done.levels).collect();
+    merger.finish(sink).unwrap();
+    levels
+}
+
 fn open(bytes: Vec<u8>, path: &str) -> (RecordBatch, Arc<Reader>) {
     let source = MemorySource::new("mem:written.root", bytes);
     let file = RootFile::open(source.clone()).unwrap();

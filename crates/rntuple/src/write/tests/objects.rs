@@ -8,7 +8,7 @@ use femtobarn_io::{ObjectSetSource, RecordSource, Settings};
 use super::*;
 use crate::read::explain;
 use crate::spec::{ObjectAnchor, Page, PageAddress};
-use crate::write::{MergeOptions, NTupleMerger, ObjectSink, ObjectSize, PageSink};
+use crate::write::{ObjectSink, ObjectSize};
 
 fn options(object_size: ObjectSize) -> WriteOptions {
     WriteOptions {
@@ -270,21 +270,15 @@ fn ntuples_are_merged_by_metadata_alone_or_copied_to_a_file_and_back() {
     write(&two, &whole, ObjectSize::Bytes(1000));
     let merge = |sink: &mut dyn PageSink, inputs: &[&str], share| {
         let inputs: Vec<Arc<Reader>> = inputs.iter().map(|url| open(url).unwrap().1).collect();
-        let top_level = inputs[0].descriptor().top_level.clone();
         let how = MergeOptions {
             write: options(ObjectSize::Cluster),
             refers: share,
             ..MergeOptions::default()
         };
-        let mut merger =
-            NTupleMerger::new(sink, (0, "Events"), &inputs[0], &top_level, how).unwrap();
-        let mut levels = Vec::new();
-        for input in &inputs {
-            let merged = merger.add(sink, input, &|_| true, None, &|_| true).unwrap();
-            levels.push((merged.levels.shared > 0, merged.levels.copied > 0));
-        }
-        merger.finish(sink).unwrap();
+        let levels = merged(sink, "Events", &inputs, how).into_iter();
         levels
+            .map(|done| (done.shared > 0, done.copied > 0))
+            .collect::<Vec<_>>()
     };
     let times = |found: &RecordBatch, n: usize| {
         assert_eq!(found.num_rows(), n * 1000);
