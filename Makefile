@@ -152,7 +152,7 @@ test-rust: $(STAMPS)/venv $(STAMPS)/stores ## unit, property and documentation t
 	$(CARGO) test --release --locked --quiet -p femtobarn-io --lib two_hundred_kills -- --ignored
 
 .PHONY: test-cpp
-test-cpp: $(STAMPS)/build $(STAMPS)/test ## tests and examples of C and C++, as users compile them
+test-cpp: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## tests and examples of C and C++, as users compile them
 	PYTHON='$(BIN)/python' scripts/test_cpp.sh
 
 .PHONY: test-python

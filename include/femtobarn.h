@@ -252,6 +252,10 @@ typedef struct {
     uint64_t array_size;
     // Whether the field is not part of paths: an item of a collection or array, or a base class.
     bool is_anonymous;
+    // The full name of the branch that a field of a TTree has, as TBranch::GetFullName: `p4.fCoordinates.fPt`; else empty.
+    fb_text branch;
+    // Whether the strings of a field of a TTree are objects of ROOT's class TString.
+    bool is_tstring;
 } fb_field;
 
 // Options of a stream. Zero stands for the default.
@@ -533,6 +537,10 @@ bool fb_ntuple_file(const fb_ntuple *ntuple, size_t file, fb_text *url, fb_range
 
 // Returns the number of fields, with all subfields. Fields that are not in all files are left out.
 size_t fb_ntuple_num_fields(const fb_ntuple *ntuple);
+
+// Returns the number of fields that follow them: whole objects of classes that are split into branches of a TTree, with
+// all subfields. `Jets/` has the objects of the branch `Jets`.
+size_t fb_ntuple_num_object_fields(const fb_ntuple *ntuple);
 
 // Returns a field; false if there are fewer fields. Each field has a higher number than its parent.
 bool fb_ntuple_field(const fb_ntuple *ntuple, size_t number, fb_field *field);

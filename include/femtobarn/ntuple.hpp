@@ -39,6 +39,10 @@ struct Field {
     std::uint64_t array_size;
     /// Whether the field is not part of paths: an item of a collection or array, or a base class.
     bool is_anonymous;
+    /// The full name of the branch that a field of a TTree has, as TBranch::GetFullName: `p4.fCoordinates.fPt`; else empty.
+    std::string_view branch;
+    /// Whether the strings of a field of a TTree are objects of ROOT's class TString.
+    bool is_tstring;
 };
 
 /// Which entries are read, and how. Zero stands for the default.
@@ -257,15 +261,18 @@ public:
         return made;
     }
 
-    /// All fields, each after its parent.
-    std::vector<Field> fields() const {
+    /// All fields, each after its parent. `with_objects`: after these, the fields with whole objects of classes that are
+    /// split into branches of a TTree: `Jets/` for the branch `Jets`.
+    std::vector<Field> fields(bool with_objects = false) const {
+        const std::size_t n =
+            fb_ntuple_num_fields(handle()) + (with_objects ? fb_ntuple_num_object_fields(handle()) : 0);
         std::vector<Field> made;
-        made.reserve(fb_ntuple_num_fields(handle()));
+        made.reserve(n);
         fb_field field{};
-        while (fb_ntuple_field(handle(), made.size(), &field)) {
+        while (made.size() < n && fb_ntuple_field(handle(), made.size(), &field)) {
             made.push_back({detail::view(field.name), detail::view(field.path), detail::view(field.type_name),
                             detail::view(field.description), field.parent, field.role, field.array_size,
-                            field.is_anonymous});
+                            field.is_anonymous, detail::view(field.branch), field.is_tstring});
         }
         return made;
     }

@@ -18,6 +18,7 @@
 #include <ROOT/RField.hxx>
 #include <ROOT/RFieldUtils.hxx>
 #include <TClass.h>
+#include <TClonesArray.h>
 #include <TDataMember.h>
 #include <TString.h>
 #include <TVirtualCollectionProxy.h>
@@ -25,6 +26,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <limits>
 #include <map>
 #include <memory>
@@ -563,7 +565,11 @@ public:
 
     void make(void *where, std::size_t i, Arena &arena) override {
         construct(where);
-        // if a member cannot be made, the object is not destroyed: the member is not there any more
+        fill(where, i, arena);
+    }
+    /// Gives an object its members. If one cannot be made, the object must not be destroyed: the member is not there any
+    /// more.
+    void fill(void *where, std::size_t i, Arena &arena) {
         for (const auto &[offset, member] : m_members) {
             char *at = static_cast<char *>(where) + offset;
             member->destroy(at);
@@ -613,6 +619,45 @@ private:
     TClass &m_class;
 };
 
+/// The bits of a TObject. Whether it is on the heap depends on where it is made.
+class BitsValue final : public Value {
+public:
+    explicit BitsValue(std::unique_ptr<Value> bits) : Value(sizeof(UInt_t), alignof(UInt_t)), m_bits(std::move(bits)) {}
+
+    void make(void *where, std::size_t i, Arena &arena) override {
+        constexpr UInt_t own = TObject::kIsOnHeap | TObject::kNotDeleted;
+        auto *bits = static_cast<UInt_t *>(where);
+        const UInt_t before = *bits;
+        m_bits->make(bits, i, arena);
+        *bits = (*bits & ~own) | (before & own);
+    }
+
+private:
+    void use(const Column &column) override { m_bits->bind(column); }
+
+    std::unique_ptr<Value> m_bits;
+};
+
+/// Objects in a TClonesArray.
+class ClonesValue final : public WithItems {
+public:
+    ClonesValue(TClass &of_objects, std::unique_ptr<Value> object)
+        : WithItems(sizeof(TClonesArray), alignof(TClonesArray), std::move(object)), m_class(of_objects) {}
+
+    void make(void *where, std::size_t i, Arena &arena) override {
+        const std::size_t first = m_items.first(i), n = m_items.count(i);
+        auto *made = new (where) TClonesArray(&m_class, static_cast<Int_t>(n));
+        for (std::size_t k = 0; k < n; ++k) {
+            static_cast<ObjectValue &>(*m_item).fill(made->ConstructedAt(static_cast<Int_t>(k)), first + k, arena);
+        }
+    }
+    void destroy(void *made) const override { static_cast<TClonesArray *>(made)->~TClonesArray(); }
+    bool needs_destroy() const override { return true; }
+
+private:
+    TClass &m_class;
+};
+
 /// The number of items of a collection.
 class CountValue final : public Value {
 public:
@@ -629,11 +674,16 @@ private:
 /// Makes the value of a type from a column.
 class ValueMaker {
 public:
-    ValueMaker(std::string column, bool is_count, bool is_cardinality)
-        : m_column(std::move(column)), m_is_count(is_count), m_is_cardinality(is_cardinality) {}
+    /// `item_class`: the class of the objects in a TClonesArray.
+    ValueMaker(std::string column, std::string item_class, bool is_count, bool is_cardinality)
+        : m_column(std::move(column)), m_item_class(std::move(item_class)), m_is_count(is_count),
+          m_is_cardinality(is_cardinality) {}
 
     /// `names` are the members that lead to the values.
     std::unique_ptr<Value> make(const std::string &type, Column from, std::vector<std::string> names) const {
+        if (type == "TClonesArray") {
+            return led(from, names, [&] { return clones(from, names); });
+        }
         auto found = ROOT::RFieldBase::Create("", type);
         if (found) {
             return make(*found.Unwrap(), from, std::move(names));
@@ -678,6 +728,11 @@ private:
             // one that adopts memory uses nothing of what its type adds to these
             return std::make_unique<RVecValue>(sizeof(ROOT::RVec<char>), alignof(ROOT::RVec<char>), std::move(item));
         }
+        if (starts(type, "std::array<")) {
+            const std::size_t comma = type.rfind(',');
+            return of_class(type.substr(11, comma - 11) + '[' + type.substr(comma + 1, type.size() - comma - 2) + ']', from,
+                            names);
+        }
         if (type.back() == ']') {
             const std::size_t open = type.find('['), close = type.find(']');
             const std::size_t n = std::stoul(type.substr(open + 1, close - open - 1));
@@ -714,9 +769,20 @@ private:
                 own += '[' + std::to_string(member.GetMaxIndex(level)) + ']';
             }
             const auto at = static_cast<std::size_t>(of_object->GetDataMemberOffset(name.c_str()));
-            value->add(at, make(own, from, {name}));
+            value->add(at, member_of(*owner, name, make(own, from, {name})));
         }
         return value;
+    }
+
+    std::unique_ptr<Value> clones(const Column &from, const std::vector<std::string> &names) const {
+        TClass *of_objects = TClass::GetClass(m_item_class.c_str(), true, true);
+        if (!of_objects || !of_objects->HasInterpreterInfo() || !of_objects->InheritsFrom(TObject::Class())) {
+            cannot_be(m_column, "TClonesArray", "ROOT has no dictionary of class " + m_item_class);
+        }
+        if (!Items::has(from)) {
+            cannot_be(m_column, "TClonesArray", "it has other values");
+        }
+        return std::make_unique<ClonesValue>(*of_objects, make(m_item_class, Items::of(from), names));
     }
 
     std::unique_ptr<Value> of(const ROOT::RFieldBase &field, const Column &from,
@@ -808,23 +874,34 @@ private:
                             offset + static_cast<std::size_t>(of_object.GetBaseClassOffset(base)));
                 continue;
             }
-            bool is_there = false;
+            const std::string own = is_pair ? (name == "_0" ? "first" : "second") : name;
+            std::string stored;
             for (std::size_t i = 0; i < from.num_members(); ++i) {
-                const std::string own(from.member(i).name());
-                is_there = is_there || own == name || "_" + own == name;
+                const std::string there(from.member(i).name());
+                if (there == name || "_" + there == name) {
+                    stored = name;
+                } else if (there == own) {
+                    stored = own; // a pair that a TTree has split
+                }
             }
-            if (!is_there) {
+            if (stored.empty()) {
                 continue;
             }
-            const std::string own = is_pair ? (name == "_0" ? "first" : "second") : name;
             const auto at = of_object.GetDataMemberOffset(own.c_str());
-            value.add(offset + static_cast<std::size_t>(at), make(*member, from, {name}));
+            value.add(offset + static_cast<std::size_t>(at), member_of(of_object, name, make(*member, from, {stored})));
         }
+    }
+
+    static std::unique_ptr<Value> member_of(const TClass &owner, const std::string &name, std::unique_ptr<Value> value) {
+        if (name == "fBits" && &owner == TObject::Class()) {
+            return std::make_unique<BitsValue>(std::move(value));
+        }
+        return value;
     }
 
     static bool starts(const std::string &text, std::string_view with) { return text.compare(0, with.size(), with) == 0; }
 
-    std::string m_column;
+    std::string m_column, m_item_class;
     bool m_is_count, m_is_cardinality;
 };
 
@@ -836,6 +913,9 @@ struct SourceState {
     std::uint64_t generation = 0;
     /// Fields that readers want, and the number of these.
     std::map<std::string, int> wanted;
+    /// Fields that could not be read in an event loop. Its readers remain, although nothing may use them any more: later
+    /// event loops fail only if they use them.
+    std::map<std::string, std::exception_ptr> failed;
     std::mutex mutex;
 
     void want(const std::string &path) {
@@ -857,6 +937,8 @@ struct SourceColumn {
     /// The path of the field to be read, its top-level field, and the members that lead to the values.
     std::string path, top;
     std::vector<std::string> members;
+    /// The class of the objects in a TClonesArray.
+    std::string item_class;
     bool is_count = false, is_cardinality = false;
 };
 
@@ -889,6 +971,10 @@ private:
 
     void bind() {
         forget();
+        const auto failed = m_state->failed.find(m_column.path);
+        if (failed != m_state->failed.end()) {
+            std::rethrow_exception(failed->second);
+        }
         const Batch &batch = *m_state->batch;
         m_value->bind(batch.column(m_column.top));
         m_first = static_cast<Long64_t>(batch.first_entry());
@@ -926,16 +1012,40 @@ public:
     explicit NTupleDS(NTuple ntuple, DataFrameOptions options = {})
         : m_ntuple(std::move(ntuple)), m_options(std::move(options)), m_files(m_ntuple.files()),
           m_state(std::make_shared<rdf::SourceState>()) {
-        const std::vector<Field> fields = m_ntuple.fields();
+        const std::vector<Field> fields = m_ntuple.fields(true);
         std::vector<std::vector<std::size_t>> below(fields.size());
         for (std::size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].parent != FB_NO_FIELD) {
                 below[fields[i].parent].push_back(i);
             }
         }
-        for (std::size_t i = 0; i < fields.size(); ++i) {
+        m_first_object = fb_ntuple_num_fields(m_ntuple.handle());
+        std::set<std::string_view> objects;
+        for (std::size_t i = m_first_object; i < fields.size(); ++i) {
             if (fields[i].parent == FB_NO_FIELD) {
-                add(fields, below, i, std::string(fields[i].name), {}, true);
+                objects.insert(fields[i].branch);
+                if (fields[i].role == FB_COLLECTION) {
+                    m_collections.emplace(fields[i].branch);
+                }
+            }
+        }
+        for (std::size_t i = 0; i < fields.size(); ++i) {
+            const Field &field = fields[i];
+            if (field.parent != FB_NO_FIELD) {
+                continue;
+            }
+            std::string_view name = field.name;
+            if (i >= m_first_object) {
+                name.remove_suffix(1);
+            } else if (objects.count(field.branch)) {
+                continue; // the number of the objects
+            }
+            // as RDataFrame names branches: by their full names, and by their own if ROOT finds them by these
+            if (!field.branch.empty()) {
+                add(fields, below, i, std::string(field.branch), {}, true);
+            }
+            if (field.branch.empty() || (name != field.branch && name.find('/') == std::string_view::npos)) {
+                add(fields, below, i, std::string(name), {}, true);
             }
         }
     }
@@ -1014,7 +1124,7 @@ private:
         if (!schema) {
             schema = m_ntuple.schema({column.path});
         }
-        const rdf::ValueMaker maker(column.name, column.is_count, column.is_cardinality);
+        const rdf::ValueMaker maker(column.name, column.item_class, column.is_count, column.is_cardinality);
         return maker.make(type, Column(schema.get(), nullptr).member(column.top), column.members);
     }
 
@@ -1061,6 +1171,15 @@ private:
             if (below[at].size() != 1) {
                 return;
             }
+            if (field.type_name == "TClonesArray") {
+                auto made = make(fields, at, name, std::string(field.type_name));
+                made.item_class = std::string(fields[below[at][0]].type_name);
+                add_length(fields, below, at, name, "std::size_t");
+                if (can_be_made(made)) {
+                    add(std::move(made));
+                }
+                return;
+            }
             levels.push_back(at);
             if (field.role == FB_COLLECTION) {
                 const auto &type = field.type_name;
@@ -1072,22 +1191,26 @@ private:
             add(fields, below, below[at][0], name, std::move(levels), as_rvec);
             return;
         }
-        if (field.role == FB_RECORD) {
+        if (field.role == FB_RECORD && at < m_first_object) { // members of objects have branches
             for (const std::size_t member : below[at]) {
                 add(fields, below, member, name + "." + std::string(fields[member].name), levels, true);
             }
         }
-        std::string type = known_type(field.type_name);
-        const bool is_of_class = type.empty() && field.role == FB_RECORD;
-        if (is_of_class) {
+        std::string type = field.is_tstring ? "TString" : known_type(field.type_name);
+        const bool is_of_class = field.is_tstring || (type.empty() && field.role == FB_RECORD);
+        if (type.empty() && is_of_class) {
             type = field.type_name;
         }
         std::string count = "std::size_t";
         bool is_flat = false;
         for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
             const bool is_array = fields[*level].array_size > 0;
-            if (is_array && m_ntuple.is_tree() && std::next(level) != levels.rend()) {
-                is_flat = true; // as RDataFrame has arrays of a TTree
+            if (is_array && m_ntuple.is_tree() && std::next(level) != levels.rend()) { // as RDataFrame has arrays of a TTree
+                if (is_in_collection(name)) {
+                    type = "std::array<" + type + ',' + std::to_string(fields[*level].array_size) + '>';
+                } else {
+                    is_flat = true;
+                }
                 continue;
             }
             const bool is_inner = is_of_class && !is_array && std::next(level) != levels.rend();
@@ -1099,17 +1222,33 @@ private:
         // a collection that is not read as RVec is read as a whole
         const std::size_t read = as_rvec || levels.empty() ? at : levels.front();
         auto made = make(fields, read, name, type);
-        if (type.empty() || (is_of_class && !can_be_made(made))) {
-            return;
+        const bool can_be = !type.empty() && (!is_of_class || can_be_made(made));
+        if (!levels.empty() && !is_flat && (can_be || at >= m_first_object)) {
+            add_length(fields, below, levels.back(), name, count);
         }
-        if (!levels.empty() && !is_flat) {
-            auto length = make(fields, levels.back(), "R_rdf_sizeof_" + name, count);
-            length.is_count = true;
-            length.path = std::string(fields[lightest(fields, below, levels.back())].path);
-            add(std::move(length));
+        if (!can_be) {
+            return;
         }
         made.is_cardinality = is_cardinality(field.type_name);
         add(std::move(made));
+    }
+
+    void add_length(const std::vector<Field> &fields, const std::vector<std::vector<std::size_t>> &below, std::size_t at,
+                    const std::string &name, const std::string &type) {
+        auto length = make(fields, at, "R_rdf_sizeof_" + name, type);
+        length.is_count = true;
+        length.path = std::string(fields[lightest(fields, below, at)].path);
+        add(std::move(length));
+    }
+
+    /// Whether a column is a member of the objects of a split collection, where RDataFrame has arrays as they are.
+    bool is_in_collection(const std::string &name) const {
+        for (std::size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
+            if (m_collections.count(name.substr(0, at))) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /// The field at or below a collection that is read for the lengths of its lists: a small number, if it has one.
@@ -1128,7 +1267,9 @@ private:
     }
 
     void add(rdf::SourceColumn made) {
-        m_by_name.emplace(made.name, m_columns.size());
+        if (!m_by_name.emplace(made.name, m_columns.size()).second) {
+            return; // branch names need not be unique
+        }
         m_names.push_back(made.name);
         m_columns.push_back(std::move(made));
     }
@@ -1176,41 +1317,65 @@ private:
         return fGlobalEntryRange ? std::min<ULong64_t>(fGlobalEntryRange->second, all) : all;
     }
 
-    void begin() {
+    /// Fields that are wanted and could be read so far.
+    std::vector<std::string> readable() const {
         std::vector<std::string> fields;
         for (const auto &wanted : m_state->wanted) {
-            fields.push_back(wanted.first);
+            if (!m_state->failed.count(wanted.first)) {
+                fields.push_back(wanted.first);
+            }
         }
+        return fields;
+    }
+
+    /// Batches from the next entry on.
+    Batches batches(const std::vector<std::string> &fields, bool prefetch) {
         constexpr std::uint64_t mebi = 1 << 20;
         const bool is_parallel = fNSlots > 1;
         StreamOptions options;
-        options.entry_start = first();
+        options.entry_start = m_next;
         options.entry_stop = last();
         options.threads = m_options.threads ? m_options.threads : fNSlots;
-        options.prefetch = m_options.prefetch;
+        options.prefetch = prefetch;
         options.step_bytes = m_options.block_bytes;
         if (!options.step_bytes) {
             options.step_bytes = is_parallel ? std::min<std::uint64_t>(32 * mebi * fNSlots, 512 * mebi) : 64 * mebi;
         }
-        m_stream = std::make_unique<Batches>(m_ntuple.batches(fields, options));
+        return m_ntuple.batches(fields, options);
     }
 
     /// Loads the entries of the next ranges.
     void next_block() {
-        if (m_state->wanted.empty()) {
-            cut(std::exchange(m_next, last()), last());
-            return;
-        }
-        if (!m_stream) {
-            begin();
-        }
         m_state->batch.reset();
-        m_state->batch = m_stream->next();
+        const auto fields = readable();
+        if (!fields.empty()) {
+            try {
+                if (!m_stream) {
+                    m_stream = std::make_unique<Batches>(batches(fields, m_options.prefetch));
+                }
+                m_state->batch = m_stream->next();
+            } catch (...) {
+                find_failed(fields);
+                throw;
+            }
+        }
         const ULong64_t start = m_next;
         m_next = m_state->batch ? start + m_state->batch->size() : last();
-        if (m_state->batch) {
+        if (m_state->batch || fields.empty()) {
             ++m_state->generation;
             cut(start, m_next);
+        }
+    }
+
+    /// Finds the fields that cannot be read from the next entry on. Later event loops are made without them.
+    void find_failed(const std::vector<std::string> &fields) {
+        m_stream.reset();
+        for (const auto &field : fields) {
+            try {
+                batches({field}, false).next();
+            } catch (...) {
+                m_state->failed.emplace(field, std::current_exception());
+            }
         }
     }
 
@@ -1234,6 +1399,9 @@ private:
     std::vector<rdf::SourceColumn> m_columns;
     std::vector<std::string> m_names;
     std::unordered_map<std::string, std::size_t> m_by_name;
+    /// The first field with whole objects of a split class, and the branches with collections of these.
+    std::size_t m_first_object = 0;
+    std::set<std::string> m_collections;
     std::unordered_map<std::string, std::string> m_known_types;
     std::map<std::string, std::shared_ptr<const ArrowSchema>> m_schemas;
     std::unique_ptr<Batches> m_stream;

@@ -394,3 +394,72 @@ def test_a_branch_that_was_left_out_is_not_mistaken_for_a_member_of_its_name(tes
     for read in (lambda: nt["thing"], lambda: nt.arrays(["thing"], entry_stop=2)):
         with pytest.raises(fb.errors.KeyNotFoundError, match=r"field 'thing' of .* is skipped: "):
             read()
+
+
+NAMED = """
+import json, sys
+import ROOT
+
+ROOT.gErrorIgnoreLevel = ROOT.kError
+file, tree = ROOT.TFile(sys.argv[1], "RECREATE"), ROOT.TTree("t", "")
+named, text, word, objects = ROOT.TNamed(), ROOT.TObjString(), ROOT.TString(), ROOT.std.vector("TNamed")()
+parameter, target = ROOT.TParameter["double"]("p", 0), ROOT.TNamed("target", "")
+for name, value in {"named": named, "text": text, "word": word, "objects": objects, "parameter": parameter}.items():
+    for level in (0, 1, 99):
+        tree.Branch(f"{name}{level}_", value, 32000, level)
+for i in range(20):
+    named.SetNameTitle("n" * (40 * i), f"t{i}")
+    text.SetString("s" * i)
+    word.Append("w")
+    objects.push_back(ROOT.TNamed(f"o{i}", "x" * i))
+    parameter.SetVal(i / 3)
+    if i == 10:
+        references = [ROOT.TRef(one) for one in (named, text)]  # from now on these are stored with the process
+    tree.Fill()
+tree.Write()
+wanted = {"names": [], "titles": [], "texts": [], "words": [], "objects": [], "values": [], "bits": []}
+for entry in tree:
+    wanted["names"].append(str(entry.named0_.GetName()))
+    wanted["titles"].append(str(entry.named0_.GetTitle()))
+    wanted["texts"].append(str(entry.text0_.GetString()))
+    wanted["words"].append(str(entry.word0_))
+    wanted["objects"].append([[str(one.GetName()), str(one.GetTitle())] for one in entry.objects0_])
+    wanted["values"].append(entry.parameter0_.GetVal())
+    wanted["bits"].append(bool(entry.named0_.TestBit(1 << 4)))
+file.Close()
+print(json.dumps(wanted))
+"""
+
+
+@pytest.mark.oracle
+def test_classes_with_names_are_read_at_every_split_level(run_root, tmp_path):
+    """Objects of ROOT's own classes, also those that something refers to; TNamed has no header where it is unsplit."""
+    path = tmp_path / "named.root"
+    wanted = json.loads(run_root(NAMED, path))
+    assert sum(wanted["bits"]) == 10
+    tree = fb.open(path)
+    assert tree.skipped == ()
+    for level, inside in ((0, "."), (1, "/"), (99, "/")):
+        names, titles = (tree[f"named{level}_{inside}{name}"].array().to_list() for name in ("fName", "fTitle"))
+        assert (names, titles) == (wanted["names"], wanted["titles"])
+        assert tree[f"text{level}_{inside}fString"].array().to_list() == wanted["texts"]
+        assert tree[f"word{level}_"].array().to_list() == wanted["words"]
+        assert tree[f"parameter{level}_{inside}fVal"].array().to_list() == wanted["values"]
+        objects = tree[f"objects{level}_" if level == 0 else f"objects{level}_/"].array().to_list()
+        assert [[[one["fName"], one["fTitle"]] for one in entry] for entry in objects] == wanted["objects"]
+
+
+@pytest.mark.parametrize("name", ["own.", "items", "counted.", "counts", "matrices.", "more"])
+def test_whole_objects_of_split_classes_are_those_that_are_stored_unsplit(name):
+    split, whole = fb.open(path_of("arrays_split99")), fb.open(path_of("arrays_split0"))
+    assert split[f"{name}/"].array().to_list() == whole[name].array().to_list()
+
+
+def test_whole_objects_of_collections_share_the_columns_of_their_branches():
+    split = fb.open(path_of("objects_split99"))
+    for name, members in {"clones": ("fX", "fBits"), "map": ("first", "second"), "lists": ("first", "second")}.items():
+        objects = split[f"{name}/"].array()
+        for at, member in enumerate(members):
+            own = objects[str(at) if member in ("first", "second") else member]
+            assert own.to_list() == split[f"{name}.{member}"].array().to_list(), (name, member)
+    assert "clones/" not in [field.name for field in split.fields]

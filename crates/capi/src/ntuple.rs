@@ -13,6 +13,7 @@ use femtobarn::events::EventsError;
 use femtobarn::read::{Reader, ReaderOptions};
 use femtobarn::schema::{FieldId, is_anonymous};
 use femtobarn::spec::Role;
+use femtobarn::ttree::Tree;
 use femtobarn::{
     BatchStream, EntryIndex, Error, NTuple, OpenOptions, Selection, StepsOptions, StreamTypes,
     Target,
@@ -52,7 +53,7 @@ pub type Around = fn(&mut (dyn FnMut() + Send));
 /// One or more files as one ntuple. Several threads may use it at the same time.
 pub struct fb_ntuple {
     ntuple: Arc<NTuple>,
-    fields: OnceLock<Vec<Listed>>,
+    fields: OnceLock<(Vec<Listed>, usize)>,
     clusters: OnceLock<Vec<fb_range>>,
     urls: Vec<String>,
     around: Option<Around>,
@@ -94,6 +95,8 @@ struct Listed {
     parent: u32,
     path: String,
     is_anonymous: bool,
+    branch: String,
+    is_tstring: bool,
 }
 
 /// Consecutive entries.
@@ -126,6 +129,10 @@ pub struct fb_field {
     pub array_size: u64,
     /// Whether the field is not part of paths: an item of a collection or array, or a base class.
     pub is_anonymous: bool,
+    /// The full name of the branch that a field of a TTree has, as TBranch::GetFullName: `p4.fCoordinates.fPt`; else empty.
+    pub branch: fb_text,
+    /// Whether the strings of a field of a TTree are objects of ROOT's class TString.
+    pub is_tstring: bool,
 }
 
 /// Options of a stream. Zero stands for the default.
@@ -236,18 +243,44 @@ impl fb_ntuple {
         self.ntuple.readers().first()
     }
 
+    /// Whether all files have a field.
+    fn is_in_all(&self, path: &str) -> bool {
+        let mut readers = self.ntuple.readers().iter();
+        readers.all(|reader| reader.find_field(path).is_some())
+    }
+
     /// The readable fields, each after its parent.
     fn fields(&self) -> &[Listed] {
+        let (listed, n_fields) = self.listed();
+        listed.get(..*n_fields).unwrap_or_default()
+    }
+
+    /// These, followed by the fields with the objects of split classes; and the number of the former.
+    fn listed(&self) -> &(Vec<Listed>, usize) {
         self.fields.get_or_init(|| {
             let Some(reader) = self.first() else {
-                return Vec::new();
+                return Default::default();
             };
             let descriptor = reader.descriptor();
             let left_out = self.ntuple.left_out();
-            let top = descriptor.top_level.iter().rev();
-            let mut pending: Vec<(FieldId, u32)> = top.map(|&id| (id, FB_NO_FIELD)).collect();
+            let mut branches = Tree::branch_names(reader);
+            let objects = Tree::objects(reader).iter().map(|&(_, id)| id);
+            let objects = objects.filter(|&id| self.is_in_all(descriptor.field_name(id)));
+            let top: Vec<FieldId> = descriptor
+                .top_level
+                .iter()
+                .copied()
+                .chain(objects)
+                .collect();
+            let first_object = top.get(descriptor.top_level.len()).copied();
+            let mut n_fields = None;
+            let top = top.into_iter().rev();
+            let mut pending: Vec<(FieldId, u32)> = top.map(|id| (id, FB_NO_FIELD)).collect();
             let mut listed: Vec<Listed> = Vec::with_capacity(descriptor.fields.len());
             while let Some((id, parent)) = pending.pop() {
+                if Some(id) == first_object {
+                    n_fields = Some(listed.len());
+                }
                 let own = reader.paths().get(id as usize).and_then(Option::as_deref);
                 if own.is_some_and(|path| left_out.reason(path).is_some()) {
                     continue;
@@ -261,13 +294,16 @@ impl fb_ntuple {
                     parent,
                     path,
                     is_anonymous,
+                    branch: branches.remove(&id).unwrap_or_default(),
+                    is_tstring: Tree::is_tstring(reader, id),
                 });
                 let children = descriptor
                     .field(id)
                     .map_or(&[][..], |field| &field.children);
                 pending.extend(children.iter().rev().map(|&child| (child, at)));
             }
-            listed
+            let n_fields = n_fields.unwrap_or(listed.len());
+            (listed, n_fields)
         })
     }
 
@@ -460,6 +496,15 @@ pub unsafe extern "C" fn fb_ntuple_num_fields(ntuple: *const fb_ntuple) -> usize
     unsafe { ntuple.as_ref() }.map_or(0, |ntuple| ntuple.fields().len())
 }
 
+/// Returns the number of fields that follow them: whole objects of classes that are split into branches of a TTree, with
+/// all subfields. `Jets/` has the objects of the branch `Jets`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fb_ntuple_num_object_fields(ntuple: *const fb_ntuple) -> usize {
+    // SAFETY: the caller passes an ntuple, or NULL.
+    let listed = unsafe { ntuple.as_ref() }.map(fb_ntuple::listed);
+    listed.map_or(0, |(listed, n_fields)| listed.len() - n_fields)
+}
+
 /// Returns a field; false if there are fewer fields. Each field has a higher number than its parent.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fb_ntuple_field(
@@ -469,7 +514,7 @@ pub unsafe extern "C" fn fb_ntuple_field(
 ) -> bool {
     // SAFETY: the caller passes an ntuple and a pointer to the result, or NULL.
     let (ntuple, out) = unsafe { (ntuple.as_ref(), field.as_mut()) };
-    let listed = ntuple.and_then(|ntuple| Some((ntuple.first()?, ntuple.fields().get(number)?)));
+    let listed = ntuple.and_then(|ntuple| Some((ntuple.first()?, ntuple.listed().0.get(number)?)));
     let found = listed.and_then(|(reader, listed)| {
         let field = reader.descriptor().field(listed.id)?;
         Some((listed, &field.record))
@@ -492,6 +537,8 @@ pub unsafe extern "C" fn fb_ntuple_field(
         },
         array_size: record.array_size.unwrap_or(0),
         is_anonymous: listed.is_anonymous,
+        branch: fb_text::of(&listed.branch),
+        is_tstring: listed.is_tstring,
     };
     true
 }

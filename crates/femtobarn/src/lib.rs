@@ -144,7 +144,7 @@ pub mod histogram {
 
 /// TTrees.
 pub mod ttree {
-    pub use femtobarn_ttree::is_tree;
+    pub use femtobarn_ttree::{Tree, is_tree};
 }
 
 pub use access_records::{accesses_of, schema_id};

@@ -1,5 +1,6 @@
 //! Opens a tree.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use femtobarn_io::ByteSource;
@@ -45,11 +46,35 @@ impl Tree {
         storage(reader)?.data(branch).map(|data| data.field)
     }
 
+    /// Whether the strings of a field are objects of ROOT's class TString.
+    pub fn is_tstring(reader: &Reader, field: FieldId) -> bool {
+        storage(reader).is_some_and(|tree| tree.common().described.tstrings.contains(&field))
+    }
+
+    /// The full names of the branches that fields have: of top-level fields, and of whole objects.
+    pub fn branch_names(reader: &Reader) -> HashMap<FieldId, String> {
+        let Some(tree) = storage(reader) else {
+            return HashMap::new();
+        };
+        let own =
+            (0..tree.model().branches.len()).filter_map(|id| Some((id, tree.data(id)?.field)));
+        let fields = own.chain(Self::objects(reader).iter().copied());
+        fields
+            .map(|(id, field)| (field, tree.model().full_name(id)))
+            .collect()
+    }
+
     /// The branch that a column is read from, or whose values are the lengths in the column.
     pub fn branch(reader: &Reader, column: u32) -> Option<BranchId> {
         storage(reader)?.owner(column).map(|owner| match owner {
             Owner::Branch { branch, .. } | Owner::Counter(branch) => branch,
         })
+    }
+
+    /// The fields with whole objects of classes that are split into branches, such as `Jets/`, by branch. They are not at
+    /// the top level.
+    pub fn objects(reader: &Reader) -> &[(BranchId, FieldId)] {
+        storage(reader).map_or(&[], |tree| tree.common().described.objects.as_slice())
     }
 
     /// The path of base classes for each member of a record, outermost first. None if all member names are different;

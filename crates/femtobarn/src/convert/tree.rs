@@ -308,7 +308,7 @@ impl Shaper<'_> {
         let field = Tree::field(self.reader, id);
         if let (Some(field), Some((column, model))) = (field, self.column(id)) {
             // the sizes of split collections are known from their members
-            if branch.children.is_empty() || !is_collection(branch) {
+            if branch.children.is_empty() || !branch.is_collection() {
                 if let Some(reason) = self.obstacle(id, &model) {
                     self.out.skipped.push((self.tree.path(id), reason));
                     return None;
@@ -332,7 +332,7 @@ impl Shaper<'_> {
         let n_skipped = self.out.skipped.len();
         let mut members = Members::default();
         for &child in &branch.children {
-            let own = self.name_below(child).to_owned();
+            let own = self.tree.name_below(child).to_owned();
             if let Some((model, piece)) = self.any(child, &own) {
                 let parts = own.split('.').filter(|part| !part.is_empty());
                 let mut path: Vec<String> = parts.map(plain_name).collect();
@@ -350,7 +350,7 @@ impl Shaper<'_> {
             self.out.skipped.push((self.tree.path(id), reason));
             return None;
         }
-        if is_collection(branch) {
+        if branch.is_collection() {
             let (models, pieces) = members.items();
             if let Some(map) = map(branch, &pieces) {
                 let numbered = pieces.into_iter().zip(["_0", "_1"]);
@@ -362,21 +362,6 @@ impl Shaper<'_> {
         }
         let (models, pieces) = members.finish();
         Some((FieldModel::record(name, "", models), Piece::Record(pieces)))
-    }
-
-    /// The name of a branch without dimensions and without the name of the nearest containing object that has a name.
-    /// Below a base of a base, branches have only the name of the outer one.
-    fn name_below(&self, id: BranchId) -> &str {
-        let name = self.tree.branch(id).map_or("", |branch| &branch.name);
-        let name = name.split('[').next().unwrap_or(name);
-        let name = name.trim_end_matches('.');
-        let parent = |id: &BranchId| self.tree.branch(*id)?.parent;
-        let mut above = std::iter::successors(parent(&id), parent);
-        let below = above.find_map(|id| {
-            let above = self.tree.branch(id)?.name.trim_end_matches('.');
-            name.strip_prefix(above)?.strip_prefix('.')
-        });
-        below.unwrap_or(name)
     }
 
     /// The reason why a branch has no column.
@@ -516,8 +501,4 @@ impl Shaper<'_> {
 fn is_of_char(class: &str) -> bool {
     let arguments = class.split(['<', '>', ',']);
     arguments.map(str::trim).any(|argument| argument == "char")
-}
-
-fn is_collection(branch: &Branch) -> bool {
-    matches!(branch.kind, 3 | 4)
 }

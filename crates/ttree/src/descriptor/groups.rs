@@ -65,9 +65,9 @@ impl Builder<'_> {
     }
 
     /// Adds a projected field, with the columns of another.
-    fn copy(&mut self, source: FieldId, parent: FieldId, name: &str) {
+    pub(super) fn copy(&mut self, source: FieldId, parent: FieldId, name: &str) -> FieldId {
         let Some(own) = self.fields.get(source as usize) else {
-            return;
+            return parent;
         };
         let (record, children) = (own.record.clone(), own.children.clone());
         let id = self.add(
@@ -85,6 +85,9 @@ impl Builder<'_> {
                 ..record
             };
         }
+        if self.tstrings.contains(&source) {
+            self.tstrings.insert(id);
+        }
         for child in children {
             let name = match self.fields.get(child as usize) {
                 Some(field) => field.record.name.clone(),
@@ -92,5 +95,6 @@ impl Builder<'_> {
             };
             self.copy(child, id, &name);
         }
+        id
     }
 }

@@ -2,6 +2,7 @@
 
 mod bases;
 mod groups;
+mod objects;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use femtobarn_rntuple::spec::{
     FieldRecord, Role, StoredRange,
 };
 
-use crate::interp::{Content, Meaning, Record, Shape, meaning};
+use crate::interp::{Content, Meaning, Record, Shape, TextWire, meaning};
 use crate::model::{BranchId, Filling, TreeModel};
 use crate::object::Infos;
 
@@ -42,6 +43,10 @@ pub(crate) struct Described {
     pub schema: Arc<Schema>,
     pub owners: Vec<Owner>,
     pub data: Vec<Option<Data>>,
+    /// The fields with the objects of split classes, by branch.
+    pub objects: Vec<(BranchId, FieldId)>,
+    /// The fields with a TString.
+    pub tstrings: HashSet<FieldId>,
     /// Alternative names of fields.
     pub aliases: HashMap<String, FieldId>,
     /// Paths of base classes, for records in which member names are not unique.
@@ -65,6 +70,8 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
         seen: HashMap::new(),
         shared: HashMap::new(),
         data: vec![None; model.branches.len()],
+        objects: Vec::new(),
+        tstrings: HashSet::new(),
         aliases: HashMap::new(),
         bases: HashMap::new(),
     };
@@ -73,6 +80,7 @@ pub(crate) fn describe(model: &TreeModel, infos: &Infos, writer: String) -> Desc
     }
     let values = |id: BranchId| matches!(meanings.get(id), Some(Ok(Meaning::Group)));
     builder.groups(&values);
+    builder.objects(infos);
     builder.finish(writer)
 }
 
@@ -135,6 +143,8 @@ struct Builder<'m> {
     /// The field whose offsets are shared by all lists with the same counter.
     shared: HashMap<BranchId, FieldId>,
     data: Vec<Option<Data>>,
+    objects: Vec<(BranchId, FieldId)>,
+    tstrings: HashSet<FieldId>,
     aliases: HashMap<String, FieldId>,
     bases: HashMap<FieldId, Vec<Vec<String>>>,
 }
@@ -238,17 +248,7 @@ impl Builder<'_> {
     /// Adds a list with a counter. All lists with this counter share their offsets.
     fn counted(&mut self, id: BranchId, counter: BranchId, name: &str, shape: &Shape) -> FieldId {
         let field = self.add(None, name, Role::Collection, shape.type_name(), None);
-        match self.shared.get(&counter) {
-            Some(&first) => {
-                if let Some(own) = self.fields.get_mut(field as usize) {
-                    own.record.source_id = Some(first);
-                }
-            }
-            None => {
-                self.shared.insert(counter, field);
-                self.column(field, ColumnType::Index64, Owner::Counter(counter));
-            }
-        }
+        self.count(field, counter);
         if let Shape::List { item, .. } = shape {
             // the first column of the branch is its offsets
             let mut local = 1;
@@ -280,9 +280,12 @@ impl Builder<'_> {
                 self.column(field, number.dtype.plain_column(), own);
                 field
             }
-            Shape::Text(_) => {
+            Shape::Text(wire) => {
                 let (index, chars) = (owner(), owner());
                 let field = self.add(parent, name, Role::Plain, shape.type_name(), None);
+                if *wire == TextWire::Root {
+                    self.tstrings.insert(field);
+                }
                 self.column(field, ColumnType::Index64, index);
                 self.column(field, ColumnType::Char, chars);
                 field
@@ -404,6 +407,8 @@ impl Builder<'_> {
             schema: Arc::new(schema),
             owners: self.owners,
             data: self.data,
+            objects: self.objects,
+            tstrings: self.tstrings,
             aliases: self.aliases,
             bases: self.bases,
         }

@@ -79,7 +79,7 @@ pub(crate) fn meaning(
         [only] => {
             let (sizes, _) = leaf::dimensions(only);
             if only.class_name == "TLeafC" {
-                return Ok(entries(Shape::Text(TextWire::Root)));
+                return Ok(entries(Shape::Text(TextWire::Short { header: false })));
             }
             match leaf::number(only, title) {
                 Some(number) => {
@@ -257,18 +257,24 @@ fn whole(shapes: &mut Shapes<'_>, branch: &Branch, infos: &Infos) -> Result<Shap
         .or_else(|| infos.get(class, version));
     match info {
         Some(info) if !is_special(&cpp.name) => {
-            let mut record = shapes.record(info)?;
-            // objects of classes without a custom streamer have no header
-            if let (0, RecordWire::Headed { version, checksum }) = (branch.kind, &record.wire) {
-                record.wire = RecordWire::Maybe {
-                    version: *version,
-                    checksum: *checksum,
-                };
-            }
-            Ok(Shape::Record(record))
+            Ok(Shape::Record(without_header(branch, shapes.record(info)?)))
         }
-        _ => shapes.of_type(&cpp, true),
+        _ => Ok(match shapes.of_type(&cpp, true)? {
+            Shape::Record(record) => Shape::Record(without_header(branch, record)),
+            shape => shape,
+        }),
     }
+}
+
+/// Objects of classes without a custom streamer have no header.
+fn without_header(branch: &Branch, mut record: Record) -> Record {
+    if let (0, RecordWire::Headed { version, checksum }) = (branch.kind, &record.wire) {
+        record.wire = RecordWire::Maybe {
+            version: *version,
+            checksum: *checksum,
+        };
+    }
+    record
 }
 
 fn is_special(name: &str) -> bool {
@@ -313,7 +319,7 @@ pub(crate) fn rest(item: Shape) -> Shape {
 }
 
 /// The streamer element of the member that a branch holds.
-fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement> {
+pub(crate) fn element<'s>(branch: &Branch, infos: &'s Infos) -> Option<&'s StreamerElement> {
     let own = clean_name(&branch.name);
     let at = usize::try_from(branch.element).ok()?;
     let class = branch.object_class.as_str();

@@ -338,6 +338,16 @@ impl<'s> Shapes<'s> {
     }
 }
 
+/// The type of a split collection, as fields have it; none if it is not a standard container.
+pub(crate) fn collection_type(shapes: &mut Shapes<'_>, class: &str, item: &str) -> Option<String> {
+    let cpp = Cpp::parse(class).ok()?;
+    let full = container(&cpp.name)?;
+    match cpp.name.ends_with("map") {
+        true => Some(shapes.of_type(&cpp, true).ok()?.type_name()),
+        false => Some(format!("{full}<{item}>")),
+    }
+}
+
 /// A symmetric matrix stores its base, then half of its elements.
 fn symmetric(info: &StreamerInfo, mut members: Vec<Member>) -> Result<Record, TreeError> {
     let rows = place(&members, "fNrows", &mut 0);

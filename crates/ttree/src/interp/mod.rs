@@ -8,8 +8,8 @@ mod leaf;
 mod range;
 mod shape;
 
-pub(crate) use branch::{Content, Meaning, counter_number, meaning, rest};
-pub(crate) use class::Shapes;
+pub(crate) use branch::{Content, Meaning, counter_number, element, meaning, rest};
+pub(crate) use class::{Shapes, collection_type};
 pub(crate) use cpp::Cpp;
 pub(crate) use shape::{
     Hidden, ListWire, Member, Number, NumberWire, Record, RecordWire, Shape, TextWire,

@@ -72,6 +72,13 @@ pub struct Branch {
     pub lacks_own: bool,
 }
 
+impl Branch {
+    /// Whether it is a collection or TClonesArray whose items are split into the branches below.
+    pub fn is_collection(&self) -> bool {
+        matches!(self.kind, 3 | 4)
+    }
+}
+
 /// A leaf.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Leaf {
@@ -156,6 +163,33 @@ impl TreeModel {
         }
         names.reverse();
         names.join("/")
+    }
+
+    /// The name with which ROOT finds a branch in the whole tree, `TBranch::GetFullName`: with that of the top-level
+    /// branch, unless it begins with it anyway.
+    pub fn full_name(&self, id: BranchId) -> String {
+        let name = self.branch(id).map_or("", |branch| branch.name.as_str());
+        match self.branch(self.top_of(id)) {
+            Some(top) if top.name != name && !top.is_collection() && !top.name.ends_with('.') => {
+                format!("{}.{name}", top.name.as_str())
+            }
+            _ => name.to_owned(),
+        }
+    }
+
+    /// The name of a branch without dimensions and without the name of the nearest containing object that has a name.
+    /// Below a base of a base, branches have only the name of the outer one.
+    pub fn name_below(&self, id: BranchId) -> &str {
+        let name = self.branch(id).map_or("", |branch| branch.name.as_str());
+        let name = name.split('[').next().unwrap_or(name);
+        let name = name.trim_end_matches('.');
+        let parent = |id: &BranchId| self.branch(*id)?.parent;
+        let mut above = std::iter::successors(parent(&id), parent);
+        let below = above.find_map(|id| {
+            let above = self.branch(id)?.name.trim_end_matches('.');
+            name.strip_prefix(above)?.strip_prefix('.')
+        });
+        below.unwrap_or(name)
     }
 
     /// The top-level ancestor of a branch.

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use femtobarn_rootfile::StreamerInfo;
+use femtobarn_rootfile::{ElementKind, StreamerInfo};
+
+/// Maximum number of base classes in which a member is searched.
+const MOST_BASES: usize = 1000;
 
 /// Streamer infos by class.
 #[derive(Debug, Default)]
@@ -44,6 +47,23 @@ impl Infos {
     /// The description with this checksum.
     pub fn by_checksum(&self, class: &str, checksum: u32) -> Option<&StreamerInfo> {
         self.versions(class).find(|info| info.checksum == checksum)
+    }
+
+    /// The class of a member, which may be a member of a base class.
+    pub fn member_class(&self, class: &str, name: &str) -> Option<String> {
+        let mut pending = vec![class];
+        // a class may not be its own base, but files can say so
+        for _ in 0..MOST_BASES {
+            let elements = self.newest(pending.pop()?).map(|info| &info.elements);
+            for element in elements.into_iter().flatten() {
+                match element.kind {
+                    ElementKind::Base { .. } => pending.push(&element.name),
+                    _ if element.name == name => return Some(element.type_name.clone()),
+                    _ => {}
+                }
+            }
+        }
+        None
     }
 
     /// The newest description of a class.

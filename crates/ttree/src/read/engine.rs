@@ -76,6 +76,7 @@ impl<'a> Read<'a> {
             .map_err(|error| self.explained(error, &pieced))?;
         self.correct(&mut counters)?;
         self.sum_up(&mut counters)?;
+        self.check_lists(&counters, &pieced)?;
         Ok(Found { counters, pieced })
     }
 

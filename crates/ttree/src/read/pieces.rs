@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::schema::DType;
+use femtobarn_rntuple::schema::{DType, SlotParent};
 
+use super::counts::Counters;
 use super::engine::Read;
 use super::job::{Job, Task};
 use super::lengths::Lengths;
@@ -56,6 +57,12 @@ impl<'a> Read<'a> {
                 }
             }
         }
+        for (part, branch, _) in self.counted_lists() {
+            if let Some(lengths) = (wanted.get_mut(&(part, branch))).and_then(|own| own.first_mut())
+            {
+                *lengths = true;
+            }
+        }
         let mut pieced = PiecedBranches::new();
         for ((part_id, branch_id), columns) in wanted {
             let part = self.part(part_id)?;
@@ -82,6 +89,51 @@ impl<'a> Read<'a> {
             pieced.insert((part_id, branch_id), own);
         }
         Ok(pieced)
+    }
+
+    /// The branches that are put together, whose items belong to the objects of a split collection: part, branch, and
+    /// branch with the number of objects.
+    fn counted_lists(&self) -> impl Iterator<Item = (usize, BranchId, BranchId)> {
+        let slots = self.schema.slots.as_slice().iter().zip(&self.origins);
+        slots.flat_map(move |(slot, origins)| {
+            let parents = match slot.parent {
+                SlotParent::Index(parent) => self.origins.get(parent),
+                _ => None,
+            };
+            let pairs = parents.into_iter().flatten().zip(origins).enumerate();
+            pairs.filter_map(|(part, pair)| match pair {
+                (Origin::Offsets(counter), Origin::Pieces { branch, .. }) => {
+                    Some((part, *branch, *counter))
+                }
+                _ => None,
+            })
+        })
+    }
+
+    /// Checks that each member of the objects of a split collection has as many items as there are objects.
+    pub fn check_lists(
+        &self,
+        counters: &Counters,
+        pieced: &PiecedBranches,
+    ) -> Result<(), RNTupleError> {
+        for (part_id, branch_id, counter) in self.counted_lists() {
+            let part = self.part(part_id)?;
+            let found = pieced.get(&(part_id, branch_id)).into_iter();
+            let found = found
+                .flat_map(|pieced| pieced.column(0).flat_map(|bytes| bytes.as_chunks::<8>().0));
+            let counts = counters.get(&(part_id, counter));
+            let sums = counts.map_or(&[][..], |counts| counts.of(part.start, part.stop));
+            let ends = sums.get(1..).unwrap_or_default();
+            let counts = sums.iter().zip(ends).map(|(start, end)| end - start);
+            let lengths = found.map(|length| u64::from_ne_bytes(*length));
+            if !lengths.eq(counts) {
+                let name = &self.branch(part_id, branch_id)?.name;
+                let what = format!("numbers of items in branch {name:?}");
+                let expected = format!("those of branch {:?}", self.branch(part_id, counter)?.name);
+                return Err(part.reader.inconsistent(&what, expected, "others"));
+            }
+        }
+        Ok(())
     }
 
     /// Adds the jobs that decode baskets in pieces.
