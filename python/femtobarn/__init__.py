@@ -31,6 +31,7 @@ from femtobarn._operations.convert import ConvertReport, convert
 from femtobarn._operations.join import join_columns
 from femtobarn._operations.left_behind import LeftBehind
 from femtobarn._operations.merge import MergeReport, merge
+from femtobarn._operations.migrate import MigrateReport, migrate
 from femtobarn._operations.reshape import clone, reshape, skim
 from femtobarn._processing.pool import Pool
 from femtobarn._processing.process import ProcessError, ProcessResult, process
@@ -116,6 +117,7 @@ __all__ = [
     "LumiMask",
     "MergeReport",
     "Metrics",
+    "MigrateReport",
     "MissingDependencyError",
     "NTuple",
     "NTupleWriter",
@@ -168,6 +170,7 @@ __all__ = [
     "ls",
     "lumi_mask",
     "merge",
+    "migrate",
     "open",
     "process",
     "rdataframe",

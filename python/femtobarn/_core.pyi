@@ -75,6 +75,7 @@ __all__ = [
     "matches",
     "may_be_of_boost",
     "merge",
+    "migrate",
     "nearest",
     "open_own",
     "parse_bytes",
@@ -454,6 +455,13 @@ def join_columns(
 def merge(
     files: list[tuple[str, str | None]],
     output: str,
+    given: dict[str, Any],
+    write: dict[str, Any],
+    tick: MergeTick | None = None,
+) -> str: ...
+def migrate(
+    files: list[tuple[str, str | None]],
+    destination: str,
     given: dict[str, Any],
     write: dict[str, Any],
     tick: MergeTick | None = None,

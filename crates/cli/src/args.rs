@@ -100,6 +100,8 @@ pub enum Verb {
     Reshape(ReshapeArgs),
     /// Copy the entries that fulfil a condition
     Skim(SkimArgs),
+    /// Move ntuples between files, servers and object stores, as they are or in another shape; resumable
+    Migrate(MigrateArgs),
     /// Copy files byte for byte between any of: paths, root://, https://, s3://, gs://, az://
     Cp(CopyArgs),
     /// Remove temporary files that killed writers left in directories: .NAME.partial-PROCESS-NUMBER files that no
@@ -876,6 +878,51 @@ pub struct SkimArgs {
     pub copying: Copying,
 }
 
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "fb migrate [OPTIONS] <SOURCE[:NAME]>... -o <DESTINATION>\n       fb migrate [OPTIONS] <SOURCE[:NAME]>... <DESTINATION>"
+)]
+pub struct MigrateArgs {
+    /// The files or objects: all ntuples in them, or with a name only this one; * ? [] and ** (in URLs * [] and **) are
+    /// wildcards, also in quotes. @LIST reads names from a text file, one per line. Without --output, the last name is the
+    /// destination
+    #[arg(value_name = "SOURCE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
+    pub names: Vec<String>,
+    /// The output: a file, or ntpl+s3://bucket/prefix for the objects of one ntuple; with a slash at the end (or an existing
+    /// directory), a file for each source or objects for each ntuple
+    #[arg(short = 'o', long, value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
+    pub output: Option<String>,
+    /// Take only these top-level fields, separated by commas; *, ? and [abc] are wildcards
+    #[arg(long, value_name = "PATTERN,…", value_delimiter = ',')]
+    pub fields: Vec<String>,
+    /// Range of entries to take from one ntuple; the end is exclusive, negative numbers count from the end, and either may
+    /// be left out [default: all]
+    #[arg(long, value_name = "FIRST:END", allow_hyphen_values = true)]
+    pub entries: Option<String>,
+    /// Compression of all pages: zstd, lz4, zlib or lzma with a level, e.g. zstd:5; none; or a ROOT setting, e.g. 505
+    /// [default: unchanged]
+    #[arg(long, value_name = "CODEC[:LEVEL]")]
+    pub compression: Option<String>,
+    #[command(flatten)]
+    pub sizes: Sizes,
+    /// Read each output before it appears, and compare it with its sources
+    #[arg(long)]
+    pub verify: bool,
+    /// Continue outputs that a killed or failed migration has begun with the same options, and skip those that it has
+    /// completed
+    #[arg(long)]
+    pub resume: bool,
+    /// Replace existing outputs
+    #[arg(short = 'f', long)]
+    pub force: bool,
+    /// Stored size after which an output can be continued [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    pub step_size: Option<String>,
+    /// Number of threads [default: the variable FEMTOBARN_THREADS, or else one per core]
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
 /// Says which name is the output, whatever its position.
 #[derive(Debug, Args)]
 pub struct OutputArg {
@@ -985,7 +1032,7 @@ pub struct CompletionArgs {
 pub struct Threads {
     /// Number of threads [default: the variable FEMTOBARN_THREADS, or else one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    pub threads: Option<u16>,
 }
 
 impl Threads {

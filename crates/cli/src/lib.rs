@@ -25,6 +25,7 @@ mod join;
 mod layout;
 mod ls;
 mod merge;
+mod migrate;
 mod open;
 mod options;
 mod output;
@@ -163,6 +164,7 @@ fn dispatch(
         Verb::Clone(args) => reshape::clone(args, out),
         Verb::Reshape(args) => reshape::reshape(args, out),
         Verb::Skim(args) => reshape::skim(args, out),
+        Verb::Migrate(args) => migrate::run(args, out, err),
         Verb::Cp(args) => copy::run(args, out, err),
         Verb::Replay(args) => replay::run(args, out),
         Verb::Sweep(args) => sweep::run(args, out),

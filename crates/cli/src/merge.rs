@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use femtobarn::convert::Input;
-use femtobarn::merge::{self, MergeOptions, MergeReport};
+use femtobarn::merge::{self, Levels, MergeOptions, MergeReport};
 use femtobarn::transfer::Words;
 use femtobarn::{Delivery, Error, Target};
 
@@ -116,25 +116,8 @@ fn options(args: &MergeArgs) -> Result<MergeOptions, Failure> {
 
 /// Prints the report.
 pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> {
-    let levels = report.levels();
-    let parts = [
-        ("shared", levels.shared),
-        ("copied", levels.copied),
-        ("recompressed", levels.recompressed),
-        ("re-encoded", levels.reencoded),
-        ("rebuilt", levels.rebuilt),
-        ("zeros", levels.zeros),
-    ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(what, n)| format!("{} {what}", units::bytes(*n)))
-        .collect();
     let n = report.inputs.len();
-    let parts = match parts.join(", ") {
-        none if none.is_empty() => none,
-        parts => format!(" ({parts})"),
-    };
+    let parts = levels_text(&report.levels());
     writeln!(
         out,
         "{}: {}, from {n} file{} in {:.2} s{parts}",
@@ -184,6 +167,27 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
         writeln!(out, "  {}", printable(remark))?;
     }
     Ok(())
+}
+
+/// How much was handled at which level, in parentheses; empty for nothing.
+pub fn levels_text(levels: &Levels) -> String {
+    let parts = [
+        ("shared", levels.shared),
+        ("copied", levels.copied),
+        ("recompressed", levels.recompressed),
+        ("re-encoded", levels.reencoded),
+        ("rebuilt", levels.rebuilt),
+        ("zeros", levels.zeros),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(what, n)| format!("{} {what}", units::bytes(*n)))
+        .collect();
+    match parts.join(", ") {
+        none if none.is_empty() => none,
+        parts => format!(" ({parts})"),
+    }
 }
 
 /// How the output was sent to its server.

@@ -36,3 +36,9 @@ pub use record::{Algorithm, RecordHeader, parse_settings, settings_name};
 pub fn xxh3(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
+
+/// The XXH3 hash with 128 bits.
+#[must_use]
+pub fn xxh3_128(bytes: &[u8]) -> u128 {
+    xxhash_rust::xxh3::xxh3_128(bytes)
+}

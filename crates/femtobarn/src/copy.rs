@@ -47,14 +47,18 @@ pub struct Copied {
 
 /// The destination of a copy: a file in a directory (for a URL, one with a slash at the end), or the name itself.
 pub fn destination(from: &str, to: &str) -> String {
-    let is_folder = is_folder(to) || !is_remote(to) && (to.ends_with('/') || local(to).is_dir());
-    if !is_folder {
+    if !is_folder_name(to) {
         return to.to_owned();
     }
     // for a chain, its first URL; caches have no names
     let mut links = from.split("::").filter(|_| is_foreign(from));
     let from = public(links.find(|link| link.contains("://")).unwrap_or(from));
     file_of(to, from.rsplit('/').next().unwrap_or_default())
+}
+
+/// Whether a destination is a directory: for a URL, one with a slash at the end.
+pub(crate) fn is_folder_name(to: &str) -> bool {
+    is_folder(to) || !is_remote(to) && (to.ends_with('/') || local(to).is_dir())
 }
 
 /// The URL or path of a file in a directory. In a path, a question mark is an ordinary character.

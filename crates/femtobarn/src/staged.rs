@@ -9,15 +9,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use femtobarn_io::{
-    ByteSource, IoError, LocalSource, OnBytes, Settings, TempSibling, create_remote, is_object_set,
-    is_remote, public, send,
+    ByteSource, IoError, LocalSink, LocalSource, OnBytes, Settings, TempSibling, create_remote,
+    is_object_set, is_remote, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{ObjectSink, ObjectsWritten, Preview};
+use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 use serde_json::{Value, json};
 
 use crate::copy::compare;
-use crate::inputs::Input;
+use crate::inputs::{Input, Opened};
+use crate::open::open_source_with;
 use crate::writable::{Output, create_beside, only_an_ntuple};
 
 /// The delivery of an output to its server.
@@ -57,18 +59,51 @@ pub(crate) enum StagedOutput {
     Objects(Box<StagedObjects>),
 }
 
+/// Whether an output has the results of earlier steps.
+pub(crate) type IsBegun = bool;
+
 pub(crate) struct Server {
     url: String,
     replaces: bool,
     settings: Settings,
 }
 
+impl Server {
+    fn of(url: &str, replaces: bool, settings: &Settings) -> Self {
+        Self {
+            url: url.to_owned(),
+            replaces,
+            settings: settings.clone(),
+        }
+    }
+}
+
 pub(crate) struct StagedObjects {
     /// None while they are written.
     sink: Option<Box<ObjectSink>>,
     url: String,
+    settings: Settings,
+    /// Where the steps so far can be read.
+    checkpoint: Option<String>,
     /// For reading them, after they are complete.
     preview: Option<Preview>,
+}
+
+impl StagedObjects {
+    fn of(sink: ObjectSink, settings: &Settings) -> Self {
+        Self {
+            url: sink.url().to_owned(),
+            sink: Some(Box::new(sink)),
+            settings: settings.clone(),
+            checkpoint: None,
+            preview: None,
+        }
+    }
+
+    fn sink(&mut self) -> Result<Box<ObjectSink>, RNTupleError> {
+        let sink = self.sink.take();
+        sink.ok_or_else(|| RNTupleError::internal("objects are written twice"))
+    }
 }
 
 impl StagedOutput {
@@ -84,24 +119,73 @@ impl StagedOutput {
     ) -> Result<Self, RNTupleError> {
         let url = output.to_string_lossy();
         if is_object_set(&url) {
-            let sink = Box::new(ObjectSink::create(&url, replaces, settings)?);
-            return Ok(Self::Objects(Box::new(StagedObjects {
-                url: sink.url().to_owned(),
-                sink: Some(sink),
-                preview: None,
-            })));
+            let sink = ObjectSink::create(&url, replaces, settings)?;
+            let objects = StagedObjects::of(sink, settings);
+            return Ok(Self::Objects(Box::new(objects)));
         }
         if !is_remote(&url) {
             return Ok(Self::File(TempSibling::create(output, replaces)?));
         }
         drop(create_remote(&url, replaces, settings)?);
-        let server = Server {
-            url: url.into_owned(),
-            replaces,
-            settings: settings.clone(),
-        };
+        let server = Server::of(&url, replaces, settings);
         let file = Self::spooled(output, settings)?;
         Ok(Self::Sent { file, server })
+    }
+
+    /// Starts an output that is written in steps, or, with `resumes`, goes on after the last step of a writer that was
+    /// killed or failed. The mark tells what it is made from.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn in_steps(
+        output: &Path,
+        (replaces, resumes): (bool, bool),
+        settings: &Settings,
+        mark: Uuid,
+    ) -> Result<(Self, IsBegun), RNTupleError> {
+        let url = output.to_string_lossy();
+        if is_object_set(&url) {
+            let mark = mark.to_string();
+            let resumed = match resumes {
+                true => ObjectSink::resume(&url, replaces, settings, &mark)?,
+                false => None,
+            };
+            let (sink, checkpoint) = match resumed {
+                Some((sink, url)) => (sink, Some(url)),
+                None => (ObjectSink::in_steps(&url, replaces, settings, &mark)?, None),
+            };
+            let is_begun = checkpoint.is_some();
+            let objects = StagedObjects {
+                checkpoint,
+                ..StagedObjects::of(sink, settings)
+            };
+            return Ok((Self::Objects(Box::new(objects)), is_begun));
+        }
+        let is_own = |path: &Path| {
+            let opened = LocalSource::open(path).map(|source| uuid_of(source));
+            opened.is_ok_and(|uuid| uuid == Some(mark))
+        };
+        let resumed = match (resumes, is_remote(&url)) {
+            (false, _) => None,
+            (true, true) => {
+                let name = Self::spool_name(output);
+                TempSibling::resume_spool(&settings.spool_folder()?, &name, &is_own)?
+            }
+            (true, false) => TempSibling::resume(output, replaces, &is_own)?,
+        };
+        let is_begun = resumed.is_some();
+        let mut staged = match resumed {
+            Some(file) if is_remote(&url) => Self::Sent {
+                file,
+                server: Server::of(&url, replaces, settings),
+            },
+            Some(file) => Self::File(file),
+            None => Self::create(output, replaces, settings)?,
+        };
+        if is_begun {
+            staged.keep();
+        }
+        Ok((staged, is_begun))
     }
 
     /// Starts a file that never gets a name, beside an output or, if that is on a server, in the spool directory.
@@ -116,9 +200,14 @@ impl StagedOutput {
     }
 
     fn spooled(output: &Path, settings: &Settings) -> Result<TempSibling, RNTupleError> {
-        let shown = shown(output);
-        let name = shown.file_name().unwrap_or_default().to_string_lossy();
+        let name = Self::spool_name(output);
         Ok(TempSibling::spool(&settings.spool_folder()?, &name)?)
+    }
+
+    fn spool_name(output: &Path) -> String {
+        let shown = shown(output);
+        let name = shown.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
     }
 
     /// The file.
@@ -137,13 +226,77 @@ impl StagedOutput {
     /// # Errors
     /// If writing fails.
     pub fn writer(&mut self, compression: u32) -> Result<Output, RNTupleError> {
+        self.marked_writer(compression, Uuid::random())
+    }
+
+    /// Begins to write ntuples; a file gets this UUID.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn marked_writer(&mut self, compression: u32, uuid: Uuid) -> Result<Output, RNTupleError> {
         if let Self::Objects(objects) = self {
-            let sink = objects.sink.take();
-            let sink = sink.ok_or_else(|| RNTupleError::internal("objects are written twice"))?;
-            return Ok(Output::Objects(sink));
+            return Ok(Output::Objects(objects.sink()?));
         }
-        let file = create_beside(self.file()?, compression)?;
+        let file = create_beside(self.file()?, compression, uuid)?;
         Ok(Output::File(Box::new(file)))
+    }
+
+    /// Ends a step, so that the output can be [continued](Self::reopen), even if this process is killed.
+    ///
+    /// # Errors
+    /// If writing fails.
+    pub fn checkpoint(&mut self, output: Output) -> Result<(), RNTupleError> {
+        match (self, output) {
+            (Self::Objects(objects), Output::Objects(mut sink)) => {
+                objects.checkpoint = Some(sink.checkpoint()?);
+                objects.sink = Some(sink);
+                Ok(())
+            }
+            (staged, output) => {
+                output.finish()?;
+                staged.keep();
+                Ok(())
+            }
+        }
+    }
+
+    /// Leaves the file of earlier steps when this is dropped.
+    fn keep(&mut self) {
+        if let Self::File(file) | Self::Sent { file, .. } = self {
+            file.keep();
+        }
+    }
+
+    /// What the steps so far have made.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn so_far(&self) -> Result<Opened, RNTupleError> {
+        let source = match self {
+            Self::File(file) | Self::Sent { file, .. } => LocalSource::open(file.path())?,
+            Self::Objects(objects) => {
+                let url = objects.checkpoint.as_ref();
+                let url = url.ok_or_else(|| RNTupleError::internal("no step has ended"))?;
+                open_source_with(url, &objects.settings.but("cache", "off"))?
+            }
+        };
+        Opened::of(source)
+    }
+
+    /// Continues an output after a step; also returns what it has so far.
+    ///
+    /// # Errors
+    /// If this cannot be read.
+    pub fn reopen(&mut self) -> Result<(Opened, Output), RNTupleError> {
+        let opened = self.so_far()?;
+        let writer = match self {
+            Self::File(file) | Self::Sent { file, .. } => {
+                let sink = Arc::new(LocalSink::beside(file)?);
+                Output::File(Box::new(FileWriter::update(sink, &opened.file)?))
+            }
+            Self::Objects(objects) => Output::Objects(objects.sink()?),
+        };
+        Ok((opened, writer))
     }
 
     /// Ends writing. The output can be [read](Self::input) then, if it is a file, or its values are to be verified.
@@ -232,9 +385,7 @@ impl StagedOutput {
             Self::Sent { file, server } => deliver(file, server, verify, tick).map(Some),
             Self::Objects(objects) => {
                 let is_read = objects.preview.take().is_some();
-                let sink = objects.sink.take();
-                let sink = sink.ok_or_else(|| RNTupleError::internal("objects are incomplete"))?;
-                let written = sink.finish()?;
+                let written = objects.sink()?.finish()?;
                 Ok(Some(Delivery {
                     n_bytes: written.bytes,
                     seconds: start.elapsed().as_secs_f64(),
@@ -244,6 +395,12 @@ impl StagedOutput {
             }
         }
     }
+}
+
+/// The UUID of a ROOT file; none if it is something else.
+pub(crate) fn uuid_of(source: Arc<dyn ByteSource>) -> Option<Uuid> {
+    let file = RootFile::open(source).ok()?;
+    Some(file.header().uuid)
 }
 
 /// Sends a file to its server.

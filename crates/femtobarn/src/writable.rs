@@ -27,7 +27,8 @@ use crate::open::open_source;
 /// # Errors
 /// If the file cannot be created.
 pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    write_into(create_sink(url, true, &Settings::of(url))?, compression)
+    let sink = create_sink(url, true, &Settings::of(url))?;
+    write_into(sink, compression, Uuid::random())
 }
 
 /// Creates a ROOT file with a free name. If several are created at the same time, the first finished one gets the name.
@@ -35,7 +36,8 @@ pub fn create_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleErr
 /// # Errors
 /// If the file exists, or cannot be created.
 pub fn create_new_file(url: &str, compression: u32) -> Result<FileWriter, RNTupleError> {
-    write_into(create_sink(url, false, &Settings::of(url))?, compression)
+    let sink = create_sink(url, false, &Settings::of(url))?;
+    write_into(sink, compression, Uuid::random())
 }
 
 /// Creates a ROOT file with settings for its server; `replaces` tells whether it may replace an existing file.
@@ -49,7 +51,8 @@ pub fn create_file_with(
     settings: BTreeMap<String, String>,
 ) -> Result<FileWriter, RNTupleError> {
     let settings = Settings::new(url, settings)?;
-    write_into(create_sink(url, replaces, &settings)?, compression)
+    let sink = create_sink(url, replaces, &settings)?;
+    write_into(sink, compression, Uuid::random())
 }
 
 /// Where ntuples are written.
@@ -208,9 +211,10 @@ pub(crate) fn create_sink(
 pub(crate) fn create_beside(
     sibling: &TempSibling,
     compression: u32,
+    uuid: Uuid,
 ) -> Result<FileWriter, RNTupleError> {
     let sink = LocalSink::beside(sibling)?;
-    write_into(Arc::new(sink), compression)
+    write_into(Arc::new(sink), compression, uuid)
 }
 
 /// The local path of a path or `file:` URL.
@@ -227,12 +231,16 @@ pub(crate) fn file_id(path: &Path) -> Option<(u64, u64)> {
     Some((found.dev(), found.ino()))
 }
 
-fn write_into(sink: Arc<dyn ByteSink>, compression: u32) -> Result<FileWriter, RNTupleError> {
+fn write_into(
+    sink: Arc<dyn ByteSink>,
+    compression: u32,
+    uuid: Uuid,
+) -> Result<FileWriter, RNTupleError> {
     let name = local(sink.url())
         .file_name()
         .map(|name| name.to_string_lossy().into_owned());
     let name = name.unwrap_or_default();
-    let writer = FileWriter::create(sink, &name, compression, Uuid::random())?;
+    let writer = FileWriter::create(sink, &name, compression, uuid)?;
     Ok(writer)
 }
 

@@ -55,7 +55,7 @@ mod _core {
     #[pymodule_export]
     use crate::lazy::{Accesses, LazyBatch, LazyBatchIterator, LazyBuffer, LazyReader};
     #[pymodule_export]
-    use crate::merge::{join_columns, merge};
+    use crate::merge::{join_columns, merge, migrate};
     #[pymodule_export]
     use crate::ntuple::{NTuple, SharedPages};
     #[pymodule_export]

@@ -11,8 +11,10 @@ use femtobarn::merge::{
     merge as merge_files,
 };
 use femtobarn::write::StoredAs;
+use femtobarn::{MigrateOptions, plan_migration};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use serde_json::Value;
 
 use crate::callback::Callback;
 use crate::convert::inputs;
@@ -96,6 +98,51 @@ pub fn merge(
     )
 }
 
+/// Moves ntuples between stores; returns the reports of all outputs as JSON.
+#[pyfunction]
+#[pyo3(signature = (files, destination, given, write, tick = None))]
+pub fn migrate(
+    py: Python<'_>,
+    files: Vec<(String, Option<String>)>,
+    destination: &str,
+    given: &Bound<'_, PyDict>,
+    write: &Bound<'_, PyDict>,
+    tick: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let own = |key: &str| given.get_item(key).transpose();
+    let mut options = MigrateOptions::default();
+    if let Some(resume) = own("resume") {
+        options.resume = resume?.extract()?;
+    }
+    if let Some(size) = own("step_size") {
+        options.step_bytes = size?.extract()?;
+    }
+    for key in ["resume", "step_size"] {
+        given.del_item(key).ok();
+    }
+    options.merge = merging(given, write)?;
+    let inputs = inputs(files, &options.merge.settings);
+    let callback = Callback::new(tick);
+    let result = py.detach(|| {
+        let migrations = plan_migration(&inputs, destination, &options)?.into_iter();
+        let migrated = migrations.map(|migration| {
+            let migrated = migration.run(&options, &|progress| told(&callback, progress))?;
+            Ok(migrated.to_json())
+        });
+        migrated.collect::<Result<Value, Error>>()
+    });
+    Ok(callback.finish(result)?.to_string())
+}
+
+fn told(callback: &Callback, progress: Progress) -> bool {
+    callback.call((
+        progress.files,
+        progress.n_files,
+        progress.bytes,
+        progress.n_bytes,
+    ))
+}
+
 /// Runs a copy with progress callbacks; returns the report as JSON.
 fn reported(
     py: Python<'_>,
@@ -104,16 +151,7 @@ fn reported(
     bring: impl FnOnce(&[Input], OnProgress<'_>) -> Result<MergeReport, Error> + Send,
 ) -> PyResult<String> {
     let callback = Callback::new(tick);
-    let result = py.detach(|| {
-        bring(&inputs, &|progress: Progress| {
-            callback.call((
-                progress.files,
-                progress.n_files,
-                progress.bytes,
-                progress.n_bytes,
-            ))
-        })
-    });
+    let result = py.detach(|| bring(&inputs, &|progress| told(&callback, progress)));
     Ok(callback.finish(result)?.to_json().to_string())
 }
 

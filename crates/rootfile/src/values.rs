@@ -72,11 +72,19 @@ impl Uuid {
         let (high, low) = bytes.split_at_mut(8);
         high.copy_from_slice(&random());
         low.copy_from_slice(&random());
-        if let (Some(version), Some(variant)) = (high.get_mut(6), low.get_mut(0)) {
-            *version = *version & 0x0f | 0x40;
-            *variant = *variant & 0x3f | 0x80;
-        }
-        Self(bytes)
+        Self(bytes).with_version(4)
+    }
+
+    /// A UUID with these bits (version 8 of RFC 9562).
+    pub fn of(bits: u128) -> Self {
+        Self(bits.to_be_bytes()).with_version(8)
+    }
+
+    fn with_version(mut self, number: u8) -> Self {
+        let [.., version, _, variant, _, _, _, _, _, _, _] = &mut self.0;
+        *version = *version & 0x0f | number << 4;
+        *variant = *variant & 0x3f | 0x80;
+        self
     }
 }
 

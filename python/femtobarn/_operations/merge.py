@@ -24,7 +24,7 @@ from femtobarn.errors import UsageError
 if TYPE_CHECKING:
     from femtobarn._files.open import Files
 
-__all__ = ["Common", "MergeReport", "call", "merge", "run", "sizes"]
+__all__ = ["Common", "MergeReport", "call", "found_by", "merge", "run", "sizes"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -293,23 +293,7 @@ def call(
     common: Common,
 ) -> MergeReport:
     """Call a function of the core with the arguments of `run`; return its report."""
-    settings = {} if common.storage_options is None else settings_of(common.storage_options)
-    pairs = resolve(files, settings)
-    if not pairs:
-        raise UsageError("no files to merge")
-    if common.bad_files is not None:
-        pairs = good_files(pairs, common.storage_options, common.bad_files)
-    given |= {"overwrite": common.overwrite, "settings": settings}
-    write["threads"] = num_threads(common.threads)
-    if common.compression is not None:
-        given["compression"] = write["compression"] = compression_settings(common.compression)
-    path = plain_path(output, "second")
-    with Progress(f"{verb} into {Path(_core.public_url(path)).name}", common.progress) as bar:
-
-        def tick(num_files: int, all_files: int, done: int, total: int) -> None:
-            bar.tick(done, total)
-
-        found = json.loads(work(pairs, path, given, write, tick))
+    found = found_by(work, verb, files, output, given, write, common)
     return MergeReport(
         output=found["output"],
         entries={name: ntuple["entries"] for name, ntuple in found["ntuples"].items()},
@@ -326,3 +310,32 @@ def call(
         left_behind=left_behind_of(found["left_behind"]),
         whole=tuple(name for name, ntuple in found["ntuples"].items() if ntuple["whole"]),
     )
+
+
+def found_by(
+    work: Callable[..., str],
+    verb: str,
+    files: Files,
+    output: str | os.PathLike[str],
+    given: dict[str, Any],
+    write: dict[str, Any],
+    common: Common,
+) -> Any:
+    """Call a function of the core with the arguments of `run`; return its report as it is."""
+    settings = {} if common.storage_options is None else settings_of(common.storage_options)
+    pairs = resolve(files, settings)
+    if not pairs:
+        raise UsageError("no files to merge")
+    if common.bad_files is not None:
+        pairs = good_files(pairs, common.storage_options, common.bad_files)
+    given |= {"overwrite": common.overwrite, "settings": settings}
+    write["threads"] = num_threads(common.threads)
+    if common.compression is not None:
+        given["compression"] = write["compression"] = compression_settings(common.compression)
+    path = plain_path(output, "second")
+    with Progress(f"{verb} into {Path(_core.public_url(path)).name}", common.progress) as bar:
+
+        def tick(num_files: int, all_files: int, done: int, total: int) -> None:
+            bar.tick(done, total)
+
+        return json.loads(work(pairs, path, given, write, tick))

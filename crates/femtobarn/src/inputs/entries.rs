@@ -35,6 +35,17 @@ impl Entries {
         matches!(self, Self::Where(_))
     }
 
+    /// The entries of a slice of so many.
+    pub(crate) fn range(&self, n_entries: u64) -> Range<u64> {
+        let (start, stop) = match *self {
+            Self::Slice { start, stop } => (start, stop),
+            Self::All | Self::Where(_) => (None, None),
+        };
+        let start = start.map_or(0, |start| place(start, n_entries));
+        let stop = stop.map_or(n_entries, |stop| place(stop, n_entries));
+        start..stop.max(start)
+    }
+
     /// Whether all entries are taken.
     pub(crate) fn are_all(&self) -> bool {
         matches!(self, Self::All)
@@ -196,12 +207,7 @@ impl<'e> Chooser<'e> {
     ) -> Result<Option<Self>, RNTupleError> {
         match entries {
             Entries::All => Ok(None),
-            Entries::Slice { start, stop } => {
-                let n_entries = reader.n_entries();
-                let start = start.map_or(0, |start| place(start, n_entries));
-                let stop = stop.map_or(n_entries, |stop| place(stop, n_entries));
-                Ok(Some(Self::Range(start..stop.max(start))))
-            }
+            Entries::Slice { .. } => Ok(Some(Self::Range(entries.range(reader.n_entries())))),
             Entries::Where(expression) => {
                 let ntuple = Box::new(NTuple::of(vec![reader.clone()]));
                 let selection = Box::new(columns_of(expression, &ntuple)?);

@@ -39,6 +39,15 @@ pub(super) fn begin<'o>(
     let (sink, source) = lock(&output.to_string_lossy())?;
     let opened = Opened::of(source)?;
     let writer = Output::File(Box::new(FileWriter::update(sink, &opened.file)?));
+    proceed((opened, writer), options, trees)
+}
+
+/// Continues an output that has been opened.
+pub(super) fn proceed<'o>(
+    (opened, writer): (Opened, Output),
+    options: &'o MergeOptions,
+    trees: Trees,
+) -> Result<Job<'o>, RNTupleError> {
     let mut job = Job::new(writer, options, trees);
     job.report.bytes_before = Some(opened.source.meta().size);
     let mut keys: HashMap<String, Key> = HashMap::new();

@@ -14,6 +14,7 @@ mod paths;
 mod precision;
 mod proven;
 mod report;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod trees;
@@ -32,10 +33,14 @@ use femtobarn_rntuple::write::{
 };
 use femtobarn_rootfile::Key;
 
+pub use femtobarn_rntuple::write::Levels;
+
 pub use crate::inputs::{Entries, JoinOptions, OtherObjects, Unmatched};
 pub use join::join;
 pub use options::{Level, MergeOptions, check_output};
+pub(crate) use report::levels_json;
 pub use report::{MergeReport, MergedInput, MergedNTuple};
+pub(crate) use steps::{Made, Part, make_in_steps};
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
@@ -491,10 +496,7 @@ fn page_options(
     }
 }
 
-fn insist_on_sharing(
-    reader: &Reader,
-    levels: &femtobarn_rntuple::write::Levels,
-) -> Result<(), RNTupleError> {
+fn insist_on_sharing(reader: &Reader, levels: &Levels) -> Result<(), RNTupleError> {
     let others = levels.recompressed + levels.reencoded;
     if levels.refused == 0 && others == 0 && (levels.shared > 0 || levels.copied < 1 << 20) {
         return Ok(());

@@ -163,7 +163,7 @@ fn merged_json(merged: &Merged) -> Value {
     })
 }
 
-fn levels_json(levels: &Levels) -> Value {
+pub(crate) fn levels_json(levels: &Levels) -> Value {
     json!({
         "L0": levels.shared,
         "L1": levels.copied,

@@ -67,7 +67,8 @@ pub fn anchor_range(size: u64) -> Range<u64> {
 pub struct ObjectSet {
     place: Place,
     folder: ObjectFolder,
-    /// Distinguishes objects of this writer from others.
+    /// Distinguishes objects of this writer from others. Writers that continue the work of others have the name of the
+    /// first one, a dot, and an own one.
     maker: String,
     traffic: Arc<TrafficCounters>,
 }
@@ -99,6 +100,13 @@ impl ObjectSet {
         })
     }
 
+    /// The same for a writer that continues the work of another maker.
+    #[must_use]
+    pub fn in_place_of(self, maker: &str) -> Self {
+        let maker = format!("{maker}.{}", self.maker);
+        Self { maker, ..self }
+    }
+
     /// The URL of the base.
     #[must_use]
     pub fn url(&self) -> &str {
@@ -111,10 +119,11 @@ impl ObjectSet {
         format!("{}/{id}", self.url())
     }
 
-    /// Who makes objects here. Each has it in its metadata, with its own name, so that a wrong one is noticed.
+    /// Who makes objects here, or whose work is continued. Each object has it in its metadata, with its own name, so that a
+    /// wrong one is noticed.
     #[must_use]
     pub fn maker(&self) -> &str {
-        &self.maker
+        first_maker(&self.maker)
     }
 
     /// The requests that were sent for objects and anchors.
@@ -317,6 +326,19 @@ fn made_by(maker: &str, name: &str) -> String {
         "" => maker.to_owned(),
         name => format!("{maker}-{name}"),
     }
+}
+
+/// The writer whose work others have continued.
+fn first_maker(maker: &str) -> &str {
+    maker.split('.').next().unwrap_or_default()
+}
+
+/// Whether an object of this name is one of a maker, or of one that continued its work, as its metadata tell.
+pub(crate) fn is_made_by(metadata: &str, maker: &str, name: &str) -> bool {
+    let found = metadata
+        .strip_suffix(name)
+        .and_then(|rest| rest.strip_suffix('-'));
+    found.is_some_and(|found| first_maker(found) == maker)
 }
 
 /// Removes the directory of a set if it is empty, and those above it up to the one of the set that it belongs to.

@@ -218,7 +218,7 @@ impl Uploads {
                 }
                 Place::Bucket(bucket) if bytes.len() >= IN_PARTS => {
                     let (address, settings) = (bucket.object(&name), settings.clone());
-                    let maker = made_by(set.maker(), &name);
+                    let maker = made_by(&set.maker, &name);
                     // no other writer has this number
                     on_the_way.spawn_blocking(move || {
                         let sink = ObjectSink::at(address?, false, &settings)?.made_by(maker);

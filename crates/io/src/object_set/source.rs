@@ -14,7 +14,7 @@ use futures_util::future::try_join_all;
 use object_store::GetOptions;
 
 use super::place::{Bucket, Place, Placement};
-use super::{ANCHOR, LARGEST_ANCHOR, located, made_by};
+use super::{ANCHOR, LARGEST_ANCHOR, located};
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Counted, Store};
 use crate::pace::within;
@@ -159,7 +159,7 @@ impl ObjectSetSource {
                     address,
                     traffic: &self.traffic,
                     state: None,
-                    maker: maker.map(|maker| made_by(maker, &name)),
+                    maker: maker.map(|maker| (maker, name.as_str())),
                 };
                 object.get(range).await
             }

@@ -29,20 +29,24 @@ pub struct TempSibling {
     file: File,
     replaces: bool,
     has_appeared: bool,
+    /// Whether the file stays when this is dropped, although it has not appeared.
+    is_kept: bool,
     /// The process that writes it; a forked child has a copy of this object.
     process: u32,
 }
 
-impl TempSibling {
-    /// Creates a file. With `replaces`, it may replace an existing file when it appears; otherwise an existing file is
-    /// an error.
-    ///
-    /// A symbolic link is kept: its target is replaced. A dangling link is an error, as for `cp`: another user could
-    /// have created it to choose the location of the file.
-    ///
-    /// # Errors
-    /// If the file cannot be created in that directory, or the name exists and is not a file, or must not be replaced.
-    pub fn create(path: &Path, replaces: bool) -> Result<Self, IoError> {
+/// The names of a file to be written.
+struct Place {
+    url: String,
+    /// The final path.
+    wanted: PathBuf,
+    /// The final name as the temporary one contains it.
+    name: String,
+}
+
+impl Place {
+    /// Checks a final name.
+    fn of(path: &Path, replaces: bool) -> Result<Self, IoError> {
         let url = path.to_string_lossy().into_owned();
         if !replaces && fs::metadata(path).is_ok() {
             return Err(IoError::Exists { url });
@@ -57,47 +61,114 @@ impl TempSibling {
             };
             return Err(IoError::NotAFile { url, found });
         }
-        let create_error = |source| IoError::Create {
-            url: url.clone(),
-            source,
+        let name = path.file_name().map(|name| name.to_string_lossy());
+        let name = name.as_deref().map(shortened).map(Cow::into_owned);
+        let mut place = Self {
+            url,
+            wanted: path.to_owned(),
+            name: name.unwrap_or_default(),
         };
-        let name = path
-            .file_name()
-            .ok_or_else(|| create_error(ErrorKind::InvalidFilename.into()))?
-            .to_string_lossy();
-        let name = shortened(&name);
-        let refused = |source: io::Error, folder: &Path| match source.kind() {
+        if place.name.is_empty() {
+            return Err(place.failed(ErrorKind::InvalidFilename.into()));
+        }
+        place.wanted = followed(path).map_err(|error| place.refused(error))?;
+        place.check_folder()?;
+        check_free(&place.wanted, &place.url)?;
+        Ok(place)
+    }
+
+    /// A name for data that are sent elsewhere.
+    fn spooled(folder: &Path, name: &str) -> Result<Self, IoError> {
+        let wanted = folder.join(name);
+        let place = Self {
+            url: wanted.to_string_lossy().into_owned(),
+            wanted,
+            name: shortened(name).into_owned(),
+        };
+        place.check_folder()?;
+        Ok(place)
+    }
+
+    fn check_folder(&self) -> Result<(), IoError> {
+        let folder = folder_of(&self.wanted);
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let folder = folder.to_string_lossy().into_owned();
+        let url = self.url.clone();
+        Err(IoError::NoFolder { url, folder })
+    }
+
+    fn failed(&self, source: io::Error) -> IoError {
+        let url = self.url.clone();
+        IoError::Create { url, source }
+    }
+
+    /// The error if nothing can be created in the directory.
+    fn refused(&self, source: io::Error) -> IoError {
+        match source.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                let folder = folder.to_string_lossy().into_owned();
-                let url = url.clone();
+                let folder = folder_of(&self.wanted).to_string_lossy().into_owned();
+                let url = self.url.clone();
                 IoError::FolderReadOnly { url, folder }
             }
-            _ => create_error(source),
-        };
-        let wanted = followed(path).map_err(|error| refused(error, folder_of(path)))?;
-        let folder = folder_of(&wanted);
-        if !folder.is_dir() {
-            let folder = folder.to_string_lossy().into_owned();
-            return Err(IoError::NoFolder { url, folder });
+            _ => self.failed(source),
         }
-        check_free(&wanted, &url)?;
-        remove_abandoned(folder, |other| other == name);
-        let (path, file) = new_file(&wanted, &name).map_err(|error| refused(error, folder))?;
-        let sibling = Self {
-            url: url.clone(),
+    }
+
+    /// Makes a locked file the one that is written. As if it had been overwritten, a replaced file's permissions are kept.
+    fn sibling(self, path: PathBuf, file: File, replaces: bool) -> Result<TempSibling, IoError> {
+        let replaced = replaces.then(|| fs::metadata(&self.wanted).ok()).flatten();
+        let sibling = TempSibling {
+            url: self.url.clone(),
             path,
-            wanted,
+            wanted: self.wanted.clone(),
             file,
             replaces,
             has_appeared: false,
+            is_kept: false,
             process: std::process::id(),
         };
-        if let Ok(replaced) = fs::metadata(&sibling.wanted) {
-            // as if it had been overwritten, its permissions are kept
+        if let Some(replaced) = replaced {
             let same = sibling.file.set_permissions(replaced.permissions());
-            same.map_err(create_error)?;
+            same.map_err(|error| self.failed(error))?;
         }
         Ok(sibling)
+    }
+}
+
+impl TempSibling {
+    /// Creates a file. With `replaces`, it may replace an existing file when it appears; otherwise an existing file is
+    /// an error.
+    ///
+    /// A symbolic link is kept: its target is replaced. A dangling link is an error, as for `cp`: another user could
+    /// have created it to choose the location of the file.
+    ///
+    /// # Errors
+    /// If the file cannot be created in that directory, or the name exists and is not a file, or must not be replaced.
+    pub fn create(path: &Path, replaces: bool) -> Result<Self, IoError> {
+        let place = Place::of(path, replaces)?;
+        remove_abandoned(folder_of(&place.wanted), |other| other == place.name);
+        let made = new_file(&place.wanted, &place.name);
+        let (path, file) = made.map_err(|error| place.refused(error))?;
+        place.sibling(path, file, replaces)
+    }
+
+    /// Goes on with a file that a killed process has left for this name, if `is_own` recognizes it by its contents. It is
+    /// not removed then.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn resume(
+        path: &Path,
+        replaces: bool,
+        is_own: &dyn Fn(&Path) -> bool,
+    ) -> Result<Option<Self>, IoError> {
+        let place = Place::of(path, replaces)?;
+        let found = abandoned(folder_of(&place.wanted), |other| other == place.name)
+            .find(|(path, _)| is_own(path));
+        let resumed = found.map(|(path, file)| place.sibling(path, file, replaces));
+        resumed.transpose()
     }
 
     /// Creates a file that never appears, for data that are sent elsewhere: in this directory, only readable by this
@@ -107,31 +178,30 @@ impl TempSibling {
     /// # Errors
     /// If the file cannot be created in that directory.
     pub fn spool(folder: &Path, name: &str) -> Result<Self, IoError> {
-        let wanted = folder.join(name);
-        let url = wanted.to_string_lossy().into_owned();
-        if !folder.is_dir() {
-            let folder = folder.to_string_lossy().into_owned();
-            return Err(IoError::NoFolder { url, folder });
-        }
-        let name = shortened(name);
-        remove_abandoned(folder, |other| other == name);
-        let made = new_file(&wanted, &name).and_then(|(path, file)| {
+        let place = Place::spooled(folder, name)?;
+        remove_abandoned(folder, |other| other == place.name);
+        let made = new_file(&place.wanted, &place.name).and_then(|(path, file)| {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
             Ok((path, file))
         });
-        let (path, file) = made.map_err(|source| IoError::Create {
-            url: url.clone(),
-            source,
-        })?;
-        Ok(Self {
-            url,
-            path,
-            wanted,
-            file,
-            replaces: false,
-            has_appeared: false,
-            process: std::process::id(),
-        })
+        let (path, file) = made.map_err(|error| place.failed(error))?;
+        place.sibling(path, file, false)
+    }
+
+    /// Goes on with a file that a killed process has left, as [`resume`](Self::resume) does, for data that are sent
+    /// elsewhere.
+    ///
+    /// # Errors
+    /// If the directory does not exist.
+    pub fn resume_spool(
+        folder: &Path,
+        name: &str,
+        is_own: &dyn Fn(&Path) -> bool,
+    ) -> Result<Option<Self>, IoError> {
+        let place = Place::spooled(folder, name)?;
+        let found = abandoned(folder, |other| other == place.name).find(|(path, _)| is_own(path));
+        let resumed = found.map(|(path, file)| place.sibling(path, file, false));
+        resumed.transpose()
     }
 
     /// The final name as given.
@@ -153,6 +223,11 @@ impl TempSibling {
             url: self.url.clone(),
             source,
         })
+    }
+
+    /// Leaves the file when this is dropped, so that it can be [resumed](Self::resume).
+    pub fn keep(&mut self) {
+        self.is_kept = true;
     }
 
     /// Gives the file its final name. Written data must be synced before.
@@ -187,7 +262,7 @@ impl TempSibling {
 
 impl Drop for TempSibling {
     fn drop(&mut self) {
-        if !self.has_appeared && self.process == std::process::id() {
+        if !(self.has_appeared || self.is_kept) && self.process == std::process::id() {
             // no caller is left for the error
             let _ = fs::remove_file(&self.path);
         }
@@ -300,34 +375,37 @@ pub fn sweep(folder: &Path) -> Result<Vec<PathBuf>, IoError> {
 
 /// Removes incomplete files of dead processes for the names that a function selects.
 fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let mut removed = Vec::new();
-    // files that cannot be checked are kept
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    for entry in entries {
-        let other = entry.file_name().to_string_lossy().into_owned();
-        let wanted = wanted_name(&other);
-        if other == wanted || !is_meant(wanted) {
-            continue;
-        }
-        // links are not written files, and opening a pipe would wait
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        let Some(file) = is_file.then(|| File::open(entry.path()).ok()).flatten() else {
-            continue;
-        };
-        if file.try_lock().is_err() {
-            continue;
-        }
-        let id = |found: fs::Metadata| (found.dev(), found.ino());
-        let locked = file.metadata().map(id);
-        // it may have been renamed meanwhile
-        let is_same =
-            matches!((locked, fs::metadata(entry.path()).map(id)), (Ok(a), Ok(b)) if a == b);
-        if is_same && fs::remove_file(entry.path()).is_ok() {
-            removed.push(entry.path());
-        }
-    }
+    let found = abandoned(folder, is_meant);
+    let removed = found.filter(|(path, _)| fs::remove_file(path).is_ok());
+    let mut removed: Vec<PathBuf> = removed.map(|(path, _)| path).collect();
     removed.sort();
     removed
+}
+
+/// The incomplete files of dead processes for the names that a function selects, each opened and locked. Files that cannot
+/// be checked are left out.
+fn abandoned(
+    folder: &Path,
+    is_meant: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = (PathBuf, File)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(move |entry| {
+        let other = entry.file_name().to_string_lossy().into_owned();
+        let wanted = wanted_name(&other);
+        // links are not written files, and opening a pipe would wait
+        if other == wanted || !is_meant(wanted) || !entry.file_type().ok()?.is_file() {
+            return None;
+        }
+        let path = entry.path();
+        let opened = OpenOptions::new().read(true).write(true).open(&path);
+        let file = opened.or_else(|_| File::open(&path)).ok()?;
+        file.try_lock().ok()?;
+        let id = |found: fs::Metadata| (found.dev(), found.ino());
+        let locked = file.metadata().map(id).ok()?;
+        // it may have been renamed meanwhile
+        let is_same = fs::metadata(&path).map(id).is_ok_and(|now| now == locked);
+        is_same.then_some((path, file))
+    })
 }
 
 /// Gives a file a free name; of several concurrent calls, one succeeds.
@@ -442,6 +520,31 @@ mod tests {
         fs::set_permissions(at("usual"), fs::Permissions::from_mode(0o640)).unwrap();
         make("usual", true);
         assert_eq!(mode("usual") & 0o777, 0o640);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_resumed_by_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for (name, content) in [(".a.partial-1-7", "other"), (".a.partial-1-8", "own")] {
+            fs::write(folder.path().join(name), content).unwrap();
+        }
+        let is_own = |path: &Path| fs::read(path).unwrap() == b"own";
+        let mut resumed = TempSibling::resume(&path, false, &is_own).unwrap().unwrap();
+        resumed.file().unwrap().write_all(b"...").unwrap();
+        assert!(
+            TempSibling::resume(&path, false, &is_own)
+                .unwrap()
+                .is_none()
+        );
+        // one that failed is kept only if that is wanted
+        resumed.keep();
+        drop(resumed);
+        let is_own = |path: &Path| fs::read(path).unwrap() == b"...";
+        let mut again = TempSibling::resume(&path, false, &is_own).unwrap().unwrap();
+        again.appear().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"...");
+        assert!(folder.path().join(".a.partial-1-7").exists());
     }
 
     /// Regression: a file that another program had created meanwhile was replaced although `replaces` was false.

@@ -15,6 +15,7 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectMeta};
 use crate::layer::{Held, find_held, joined_ends};
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Address, Counted, Kind, Options, Store};
+use crate::object_set::is_made_by;
 use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
 use crate::sink::MAKER;
@@ -123,8 +124,8 @@ pub(crate) struct Ranged<'a> {
     pub traffic: &'a Arc<TrafficCounters>,
     /// Its required state; none if it never changes, and its size is not known.
     pub state: Option<&'a SourceMeta>,
-    /// Who must have made it, if its metadata tell.
-    pub maker: Option<String>,
+    /// Who must have made it, and under which name, if its metadata tell.
+    pub maker: Option<(&'a str, &'a str)>,
 }
 
 impl Ranged<'_> {
@@ -190,8 +191,8 @@ impl Ranged<'_> {
             }
             _ => {}
         }
-        if let (Some(expected), Some(found)) = (&self.maker, answer.attributes.get(&MAKER))
-            && found.as_ref() != expected
+        if let (Some((maker, name)), Some(found)) = (self.maker, answer.attributes.get(&MAKER))
+            && !is_made_by(found.as_ref(), maker, name)
         {
             return Err(IoError::Remote {
                 url: url(),

@@ -18,6 +18,7 @@ const CLONE_TEMPLATE: &str = "${baseurl}/_clone/${name}";
 const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
 const SETS: &str = "femtobarnSets";
+const MARK: &str = "femtobarnMark";
 
 const CHECKSUM: &str = "checksum";
 
@@ -34,12 +35,14 @@ pub struct ObjectAnchor {
     pub bases: Vec<OtherBase>,
     /// Whether objects have several pages.
     pub is_packed: bool,
-    /// The first numbers of the blocks of objects, if they are not one block.
-    pub blocks: Vec<u64>,
+    /// The first and the last number of each block of objects, if they are not one block.
+    pub blocks: Vec<[u64; 2]>,
     /// The names of attribute sets.
     pub sets: Vec<String>,
     /// Who made the objects, as their metadata tell.
     pub maker: Option<String>,
+    /// What the ntuple was made from: writers that were given the same mark write the same entries.
+    pub mark: Option<String>,
 }
 
 /// Objects of another set.
@@ -65,6 +68,7 @@ impl ObjectAnchor {
             blocks: Vec::new(),
             sets: Vec::new(),
             maker: None,
+            mark: None,
         }
     }
 
@@ -117,12 +121,10 @@ impl ObjectAnchor {
             clone_template: text("cloneTemplate")?,
             bases: bases(members.get(BASES))?,
             is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
-            blocks: numbers(members.get(BLOCKS)),
+            blocks: blocks(members.get(BLOCKS)),
             sets: texts(members.get(SETS)),
-            maker: members
-                .get(MAKER)
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            maker: optional(members.get(MAKER)),
+            mark: optional(members.get(MARK)),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
@@ -179,6 +181,9 @@ impl ObjectAnchor {
         if let Some(maker) = &self.maker {
             set(MAKER, maker.as_str().into());
         }
+        if let Some(mark) = &self.mark {
+            set(MARK, mark.as_str().into());
+        }
         if !self.sets.is_empty() {
             set(SETS, self.sets.clone().into());
         }
@@ -225,9 +230,14 @@ fn number<T: TryFrom<u64>>(members: &BTreeMap<String, Value>, name: &str) -> Res
     })
 }
 
-fn numbers(found: Option<&Value>) -> Vec<u64> {
+fn blocks(found: Option<&Value>) -> Vec<[u64; 2]> {
     let items = found.and_then(Value::as_array).into_iter().flatten();
-    items.filter_map(Value::as_u64).collect()
+    let block = |item: &Value| Some([item.get(0)?.as_u64()?, item.get(1)?.as_u64()?]);
+    items.filter_map(block).collect()
+}
+
+fn optional(found: Option<&Value>) -> Option<String> {
+    found.and_then(Value::as_str).map(str::to_owned)
 }
 
 fn texts(found: Option<&Value>) -> Vec<String> {
@@ -309,7 +319,8 @@ mod tests {
     fn own_keys_come_back_and_others_are_in_the_checksum() {
         let mut own = example();
         own.is_packed = true;
-        own.blocks = vec![0, 1 << 20];
+        own.blocks = vec![[0, 7], [1 << 20, (1 << 20) + 3]];
+        own.mark = Some("mark".to_owned());
         own.bases = vec![OtherBase {
             first: 7,
             count: 5,

@@ -37,7 +37,7 @@ pub(crate) use conform::conform;
 pub use digest::{ColumnDigest, Digest};
 pub use merge::{
     Choose, Encodings, JoinedNTuple, Levels, MergeOptions, Merged, MergedSchema, Mode,
-    NTupleMerger, Rebuild, StoredReals, hull, join_columns,
+    NTupleMerger, Rebuild, StoredReals, hull, join_columns, steps,
 };
 pub use model::{
     FieldKind, FieldModel, LeafModel, Nulls, SYNONYMS, StoredAs, all_or_none, arrow_type_name,

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,8 +47,8 @@ pub struct ObjectSink {
     settings: Settings,
     /// Numbers of the current block that are left.
     left: std::ops::Range<u64>,
-    /// The first numbers of all blocks.
-    blocks: Vec<u64>,
+    /// The first and the last number of each block.
+    blocks: Vec<[u64; 2]>,
     /// The next block to try.
     next_block: u64,
     /// Objects that are being filled: the number, and the bytes.
@@ -69,6 +70,21 @@ pub struct ObjectSink {
     set_names: Vec<String>,
     /// Template of the bases of attribute sets.
     clone_template: String,
+    /// What the ntuple is made from, if it is written in steps.
+    mark: Option<String>,
+    /// After the first step: what its killed writers may have left.
+    begun: Option<Begun>,
+}
+
+/// An ntuple that is written in steps, and can be continued after each.
+#[derive(Debug, Default)]
+struct Begun {
+    /// The number of objects that this process wrote in earlier steps.
+    n_objects: u64,
+    /// The numbers of the footers of all checkpoints.
+    footers: Vec<u64>,
+    /// The number of blocks of killed writers. What follows in them after the last number does not belong to the ntuple.
+    n_taken_over: usize,
 }
 
 /// What was written.
@@ -131,7 +147,131 @@ impl ObjectSink {
             of_sets: ObjectsWritten::default(),
             set_names: Vec::new(),
             clone_template: String::new(),
+            mark: None,
+            begun: None,
         })
+    }
+
+    /// Begins an ntuple that is written in steps. The mark tells what it is made from.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn in_steps(
+        url: &str,
+        replaces: bool,
+        settings: &Settings,
+        mark: &str,
+    ) -> Result<Self, RNTupleError> {
+        let created = Self::create(url, replaces, settings)?;
+        Ok(Self {
+            mark: Some(mark.to_owned()),
+            ..created
+        })
+    }
+
+    /// Goes on with an ntuple of this mark after the last [checkpoint](Self::checkpoint) of a writer that was killed, which
+    /// can be read at the returned URL; none if there is none.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn resume(
+        url: &str,
+        replaces: bool,
+        settings: &Settings,
+        mark: &str,
+    ) -> Result<Option<(Self, String)>, RNTupleError> {
+        let created = Self::in_steps(url, replaces, settings, mark)?;
+        let below = created.checkpoints(mark)?;
+        let Some((_, found)) = below.anchor()? else {
+            return Ok(None);
+        };
+        let Ok(found) = ObjectAnchor::parse(&found) else {
+            return Ok(None);
+        };
+        let (Some(maker), Some([first, _])) = (found.maker, found.blocks.first()) else {
+            return Ok(None);
+        };
+        let set = ObjectSet::open(url, settings)?.in_place_of(&maker);
+        let end = number(found.anchor.footer);
+        let sink = Self {
+            uploads: Uploads::new(Arc::new(set), settings)?,
+            next_block: end / BLOCK + 1,
+            is_packed: found.is_packed,
+            anchor: Some(found.anchor),
+            clone_template: clone_template(*first),
+            begun: Some(Begun {
+                n_objects: 0,
+                footers: vec![end],
+                n_taken_over: found.blocks.len(),
+            }),
+            blocks: found.blocks,
+            ..created
+        };
+        Ok(Some((sink, below.url().to_owned())))
+    }
+
+    /// The base of checkpoints with a mark.
+    fn checkpoints(&self, mark: &str) -> Result<ObjectSet, IoError> {
+        let below = format!("{PREVIEWS}{mark}");
+        self.uploads.set().below(&below, &self.settings)
+    }
+
+    /// Ends a step: the ntuple so far can be read at the returned URL, and continued even if this process is killed. Its
+    /// objects stay when this is dropped.
+    ///
+    /// # Errors
+    /// If an object or the anchor cannot be written.
+    pub fn checkpoint(&mut self) -> Result<String, RNTupleError> {
+        self.complete()?;
+        let Some(mark) = self.mark.clone() else {
+            return Err(RNTupleError::internal("an ntuple in steps has no mark"));
+        };
+        let set = self.checkpoints(&mark)?;
+        let stale = set.anchor()?.map(|(state, _)| state);
+        let blocks = self.blocks.clone();
+        let anchor = ObjectAnchor {
+            blocks,
+            ..self.anchor_below()?
+        };
+        set.publish(anchor.to_json().into(), stale.as_ref())?;
+        let begun = self.begun.get_or_insert_default();
+        begun.n_objects += self.uploads.numbers().len() as u64;
+        begun.footers.push(number(anchor.anchor.footer));
+        self.uploads.keep();
+        Ok(set.url().to_owned())
+    }
+
+    /// What the steps have left that does not belong to the ntuple: the footers of checkpoints, and objects that a killed
+    /// writer wrote after the last one.
+    fn left_by_steps(&self, begun: &Begun) -> Result<Vec<String>, IoError> {
+        let last = self.anchor.map(|anchor| number(anchor.footer));
+        let footers = begun.footers.iter().copied();
+        let mut left: Vec<u64> = footers.filter(|&id| Some(id) != last).collect();
+        let taken_over = self.blocks.iter().take(begun.n_taken_over);
+        let mut ends = taken_over
+            .map(|[first, last]| last + 1..first + BLOCK)
+            .peekable();
+        if ends.peek().is_some() {
+            let set = self.uploads.set();
+            let number = |object: FoundObject| object.name.parse::<u64>().ok();
+            let listed: Vec<u64> = set.list()?.into_iter().filter_map(number).collect();
+            for end in ends {
+                left.extend(listed.iter().filter(|id| end.contains(id)));
+                for start in end.clone().step_by(PROBES) {
+                    // asked for one by one where they are not listed
+                    let some = start..end.end.min(start + PROBES as u64);
+                    let found = match listed.is_empty() {
+                        true => set.find(some)?,
+                        false => Vec::new(),
+                    };
+                    if found.is_empty() {
+                        break;
+                    }
+                    left.extend(found.into_iter().filter_map(number));
+                }
+            }
+        }
+        Ok(left.iter().map(u64::to_string).collect())
     }
 
     /// The URL of the base.
@@ -177,12 +317,9 @@ impl ObjectSink {
             self.next_block += 1;
             if self.uploads.claim(first, bytes.clone())? {
                 if self.blocks.is_empty() {
-                    self.clone_template = match first {
-                        0 => format!("${{baseurl}}/{CLONES}${{name}}"),
-                        first => format!("${{baseurl}}/{CLONES}{first}/${{name}}"),
-                    };
+                    self.clone_template = clone_template(first);
                 }
-                self.blocks.push(first);
+                self.blocks.push([first, first]);
                 self.left = first + 1..(first + BLOCK).min(LARGEST_OBJECT + 1);
                 return Ok(first);
             }
@@ -195,19 +332,28 @@ impl ObjectSink {
 
     /// The number of the next object.
     fn number(&mut self) -> Result<u64, RNTupleError> {
-        if let Some(number) = self.left.next() {
+        if let Some(number) = self.next() {
             return Ok(number);
         }
         // a packed object is not complete when it gets its number
         self.begin_block(Bytes::new())?;
-        Ok(self.left.next().unwrap_or_default())
+        Ok(self.next().unwrap_or_default())
+    }
+
+    /// The next number of the current block.
+    fn next(&mut self) -> Option<u64> {
+        let number = self.left.next()?;
+        if let Some([_, last]) = self.blocks.last_mut() {
+            *last = number;
+        }
+        Some(number)
     }
 
     /// Creates an object.
     fn put(&mut self, bytes: &[u8]) -> Result<PageAddress, RNTupleError> {
         self.n_bytes += bytes.len() as u64;
         let bytes = Bytes::copy_from_slice(bytes);
-        let id = match self.left.next() {
+        let id = match self.next() {
             Some(id) => {
                 self.uploads.send(id, bytes)?;
                 id
@@ -284,6 +430,7 @@ impl ObjectSink {
             },
             sets: self.set_names.clone(),
             maker: Some(self.uploads.set().maker().to_owned()),
+            mark: self.mark.clone(),
             ..ObjectAnchor::new(anchor)
         })
     }
@@ -294,6 +441,19 @@ impl ObjectSink {
     /// # Errors
     /// If its anchor cannot be written.
     pub fn preview(&self) -> Result<Preview, RNTupleError> {
+        let anchor = self.anchor_below()?;
+        // no other writer has this block
+        let [block, _] = self.blocks.first().copied().unwrap_or_default();
+        let below = format!("{PREVIEWS}{block}");
+        let set = self.uploads.set().below(&below, &self.settings)?;
+        let stale = set.anchor()?.map(|(state, _)| state);
+        let preview = Preview(set);
+        preview.0.publish(anchor.to_json().into(), stale.as_ref())?;
+        Ok(preview)
+    }
+
+    /// The anchor as it is two levels below the base.
+    fn anchor_below(&self) -> Result<ObjectAnchor, RNTupleError> {
         let own = self.anchor()?;
         let up = |base: &str| match base.starts_with('/') {
             true => base.to_owned(),
@@ -308,22 +468,14 @@ impl ObjectSink {
             base: up(&other.base),
             ..other.clone()
         });
-        let anchor = ObjectAnchor {
+        Ok(ObjectAnchor {
             clone_template: own
                 .clone_template
                 .replacen("${baseurl}", "${baseurl}/../..", 1),
             bases: std::iter::once(first).chain(others).collect(),
             blocks: Vec::new(),
             ..own
-        };
-        // no other writer has this block
-        let block = self.blocks.first().copied().unwrap_or_default();
-        let below = format!("{PREVIEWS}{block}");
-        let set = self.uploads.set().below(&below, &self.settings)?;
-        let stale = set.anchor()?.map(|(state, _)| state);
-        let preview = Preview(set);
-        preview.0.publish(anchor.to_json().into(), stale.as_ref())?;
-        Ok(preview)
+        })
     }
 
     /// Makes the ntuple visible, and deletes the objects of the one that it replaces.
@@ -337,7 +489,22 @@ impl ObjectSink {
         let mut written = self.of_sets;
         let state = self.replaced.as_ref().map(|(state, _)| state);
         let set = self.uploads.set().clone();
+        // found before there is an anchor: some stores do not list what is below an object
+        let begun = self.begun.take();
+        let left = begun.as_ref().map(|begun| self.left_by_steps(begun));
+        let left = left.transpose()?.unwrap_or_default();
         set.publish(anchor.to_json().into(), state)?;
+        // a writer that goes on although it was taken for dead cannot publish its anchor any more
+        if !left.is_empty() {
+            let _ = set.delete(&left);
+            let _ = set.remove_partial();
+        }
+        if let (Some(begun), Some(mark)) = (begun, &self.mark) {
+            // of its own checkpoints, the footers are deleted
+            let n_footers = begun.footers.len() - usize::from(begun.n_taken_over > 0);
+            written.objects += begun.n_objects.saturating_sub(n_footers as u64);
+            let _ = self.checkpoints(mark).and_then(|set| set.delete_anchor());
+        }
         written.objects += self.uploads.numbers().len() as u64;
         written.requests += set.traffic().requests;
         written.bytes += self.n_bytes;
@@ -368,14 +535,19 @@ impl Drop for Preview {
     }
 }
 
+/// The template of the bases of attribute sets, for a writer whose first block this is.
+fn clone_template(first: u64) -> String {
+    match first {
+        0 => format!("${{baseurl}}/{CLONES}${{name}}"),
+        first => format!("${{baseurl}}/{CLONES}{first}/${{name}}"),
+    }
+}
+
 /// Whether an object of a base belongs to the ntuple of an anchor: by its number, or to one of its attribute sets. None if
 /// it has none of the names of objects.
 fn belongs(name: &str, anchor: &ObjectAnchor) -> Option<bool> {
     if let Ok(id) = name.parse::<u64>() {
-        let [first, last] = [anchor.anchor.header, anchor.anchor.footer].map(number);
-        let blocks = &anchor.blocks;
-        let in_block = blocks.is_empty() || blocks.contains(&(id / BLOCK * BLOCK));
-        return Some((first..=last).contains(&id) && in_block);
+        return Some(blocks(anchor).any(|block| block.contains(&id)));
     }
     if name.starts_with(PREVIEWS) {
         return Some(false);
@@ -391,17 +563,15 @@ fn belongs(name: &str, anchor: &ObjectAnchor) -> Option<bool> {
     Some(own.is_some() && (base != CLONES || !is_numbered()))
 }
 
-/// The numbers of an ntuple's own objects: in the order of writing, so that the header is the first.
-fn numbers(anchor: &ObjectAnchor) -> impl Iterator<Item = u64> {
-    let [first, last] = [anchor.anchor.header, anchor.anchor.footer].map(number);
+/// The numbers of an ntuple's own objects, by block: in the order of writing, so that the header is the first.
+fn blocks(anchor: &ObjectAnchor) -> impl Iterator<Item = RangeInclusive<u64>> {
+    let ends = [anchor.anchor.header, anchor.anchor.footer].map(number);
     let blocks = match anchor.blocks.as_slice() {
-        [] => vec![first..=last.min(OTHERS)],
-        blocks => blocks
-            .iter()
-            .map(|&block| block..=last.min(block + BLOCK - 1))
-            .collect(),
+        [] => vec![ends],
+        blocks => blocks.to_vec(),
     };
-    blocks.into_iter().flatten()
+    let own = |[first, last]: [u64; 2]| first..=last.min(OTHERS);
+    blocks.into_iter().map(own)
 }
 
 /// The number of the object with an envelope.
@@ -427,14 +597,15 @@ fn delete_old(
             continue;
         };
         if let Ok(anchor) = ObjectAnchor::parse(&anchor) {
-            let names: Vec<String> = numbers(&anchor).map(|id| id.to_string()).collect();
+            let names: Vec<String> = blocks(&anchor).flatten().map(|id| id.to_string()).collect();
             below.delete(&names)?;
         }
         below.delete_anchor()?;
     }
     let listed = set.list()?.into_iter().map(|object| object.name);
     let listed = listed.filter(|name| belongs(name, old) == Some(true));
-    let names: BTreeSet<String> = numbers(old)
+    let names: BTreeSet<String> = blocks(old)
+        .flatten()
         .map(|id| id.to_string())
         .chain(listed)
         .filter(|name| belongs(name, new) == Some(false))
@@ -519,17 +690,20 @@ pub fn sweep_objects(
     }
     let nothing = ObjectAnchor::new(Anchor::default());
     let mut found = ObjectsLeft::default();
+    let is_old = |object: &FoundObject| object.modified.elapsed().is_ok_and(|since| since >= age);
+    // an ntuple that is written in steps may take longer
+    let is_writing = |object: &FoundObject| object.name.starts_with(PREVIEWS) && !is_old(object);
+    let is_written = listed.iter().any(is_writing);
     for object in listed {
         let is_used = match &anchor {
             Some(anchor) => belongs(&object.name, anchor),
             None => belongs(&object.name, &nothing).map(|_| false),
         };
-        let is_old = || object.modified.elapsed().is_ok_and(|since| since >= age);
         match is_used {
             // of an ntuple at a base below this one
             None => {}
             Some(true) => found.used += 1,
-            Some(false) if is_old() => {
+            Some(false) if is_old(&object) && !is_written => {
                 found.bytes += object.size;
                 found.names.push(object.name);
             }
@@ -548,11 +722,14 @@ pub fn sweep_objects(
 
 impl PageSink for ObjectSink {
     fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
-        let reason = if self.anchor.is_some() {
+        let is_continued = place.existing == Existing::Continued;
+        let reason = if is_continued && self.begun.is_some() {
+            return Ok(());
+        } else if self.anchor.is_some() {
             "objects hold one ntuple, and this one is complete: write others to other URLs"
         } else if place.directory != 0 {
             "objects have no directories: write it to another URL"
-        } else if place.existing == Existing::Continued {
+        } else if is_continued {
             "cannot add to an ntuple in objects: write a new one"
         } else {
             return Ok(());

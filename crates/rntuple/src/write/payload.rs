@@ -55,7 +55,16 @@ pub(super) fn append_pages(
     options: &WriteOptions,
 ) -> Result<Vec<PageAddress>, RNTupleError> {
     let bytes: Vec<&[u8]> = pages.iter().map(|page| page.bytes.as_slice()).collect();
-    let addresses = sink.append_pages(&bytes, options)?;
+    append_bytes(sink, &bytes, options)
+}
+
+/// Writes stored pages; returns their addresses.
+pub(super) fn append_bytes(
+    sink: &mut dyn PageSink,
+    pages: &[&[u8]],
+    options: &WriteOptions,
+) -> Result<Vec<PageAddress>, RNTupleError> {
+    let addresses = sink.append_pages(pages, options)?;
     if addresses.len() == pages.len() {
         Ok(addresses)
     } else {

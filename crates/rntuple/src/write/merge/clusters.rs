@@ -1,6 +1,7 @@
 //! Plans the clusters of the output from those of an input: the pages of each column, and what to do with them. No I/O
 //! except for page lists.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use femtobarn_codec::Algorithm;
@@ -127,6 +128,34 @@ pub(super) fn clusters(reader: &Reader) -> Result<Vec<Cluster>, RNTupleError> {
         .map_err(|contradiction| reader.contradicted(contradiction))?;
     clusters.retain(|cluster| cluster.summary.n_entries > 0);
     Ok(clusters)
+}
+
+/// Cuts a range of entries at borders of clusters, into parts of at least so many stored bytes; the last one may be smaller.
+///
+/// # Errors
+/// If the page lists cannot be read.
+pub fn steps(
+    reader: &Reader,
+    entries: &Range<u64>,
+    least: u64,
+) -> Result<Vec<Range<u64>>, RNTupleError> {
+    let mut steps = Vec::new();
+    let (mut start, mut n_bytes) = (entries.start, 0);
+    for cluster in clusters(reader)? {
+        let end = cluster.summary.end().min(entries.end);
+        if end <= start {
+            continue;
+        }
+        n_bytes += cluster.n_bytes();
+        if n_bytes >= least {
+            steps.push(start..end);
+            (start, n_bytes) = (end, 0);
+        }
+    }
+    if start < entries.end || steps.is_empty() {
+        steps.push(start..entries.end);
+    }
+    Ok(steps)
 }
 
 /// Plans clusters of the output whose pages are kept. `n_elements` is the number of elements of each column of the output

@@ -1,24 +1,23 @@
 //! Copies clusters: keeps pages, and remakes only those that have to be.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
+use bytes::Bytes;
 use femtobarn_io::{Transferred, on_threads};
 
 use super::super::column::SealedPage;
-use super::super::payload::append_pages;
+use super::super::payload::{append_bytes, append_pages};
 use super::super::sink::{PageSink, Renumbered};
 use super::clusters::{PlannedCluster, PlannedColumn};
+use super::incoming::Incoming;
 use super::options::{Levels, Merged, hull};
 use super::pages::{Encoding, Remaker, Source, element_type};
 use super::regions::{KeptPage, Moved, bring};
-use super::stored::read_pages;
 use super::writer::{Adding, NTupleMerger};
 use crate::RNTupleError;
-use crate::read::{Reader, soundly};
+use crate::read::{Reader, check_page, soundly};
 use crate::spec::{Page, PageAddress, StoredRange, WrittenColumn};
-
-/// Stored size of pages that are remade at a time.
-const BATCH: u64 = 64 << 20;
 
 impl NTupleMerger {
     /// Copies the pages of clusters; returns their entries, and the records of their columns.
@@ -62,19 +61,66 @@ impl NTupleMerger {
         };
         merged.levels = merged.levels.and(levels_of(done));
         merged.n_clusters += clusters.len() as u64;
-        let mut out = Vec::with_capacity(clusters.len());
-        for cluster in clusters {
-            let place = match &shared {
-                Some(numbers) => Place::Shared(numbers),
-                None => Place::Moved(&moved),
-            };
-            let columns = self.cluster(sink, reader, cluster, &place, merged, *tick)?;
-            sink.end_cluster()?;
-            out.push((cluster.n_entries, columns));
-            merged.n_entries += cluster.n_entries;
-        }
+        let place = match &shared {
+            Some(numbers) => Place::Shared(numbers),
+            None => Place::Moved(&moved),
+        };
+        let single = clusters.iter();
+        let single = single.map(|cluster| self.single_pages(sink, reader, cluster, &place));
+        let single: Vec<SinglePages> = single.collect();
+        let pages = single.iter().flat_map(|single| &single.wanted);
+        let pages = pages.map(|(_, page)| *page).collect();
+        let out = std::thread::scope(|scope| {
+            let mut incoming = Incoming::of(scope, reader, pages);
+            let mut out = Vec::with_capacity(clusters.len());
+            for (cluster, single) in clusters.iter().zip(single) {
+                let remade = self.remake(
+                    sink,
+                    reader,
+                    (cluster, single),
+                    &mut incoming,
+                    merged,
+                    *tick,
+                )?;
+                let columns = self.cluster(sink, reader, (cluster, remade), &place, merged)?;
+                sink.end_cluster()?;
+                out.push((cluster.n_entries, columns));
+                merged.n_entries += cluster.n_entries;
+            }
+            Ok::<_, RNTupleError>(out)
+        })?;
         merged.place = hull(&merged.place, &moved.place);
         Ok(out)
+    }
+
+    /// The pages of a cluster that are not part of a region.
+    fn single_pages(
+        &self,
+        sink: &mut dyn PageSink,
+        reader: &Reader,
+        cluster: &PlannedCluster<'_>,
+        place: &Place<'_>,
+    ) -> SinglePages {
+        let mut single = SinglePages::default();
+        let mut known = HashMap::new();
+        for (at, column) in cluster.columns.iter().enumerate() {
+            for (number, page) in column.pages.iter().enumerate() {
+                let own = (at, number);
+                if !column.is_kept() {
+                    single.wanted.push((own, *page));
+                } else if matches!(place, Place::Moved(_)) && self.is_copied(sink, reader, page) {
+                    // the columns of a cluster may share pages
+                    match known.entry((page.body.address, page.body.size)) {
+                        Entry::Occupied(first) => single.same.push((own, *first.get())),
+                        Entry::Vacant(free) => {
+                            free.insert(own);
+                            single.wanted.push((own, *page));
+                        }
+                    }
+                }
+            }
+        }
+        single
     }
 
     /// Whether a page is copied individually, because it cannot be part of a region: it is in several records, or has to
@@ -85,18 +131,15 @@ impl NTupleMerger {
         page.stored_size() > largest || reader.file().is_none() || sink.file().is_none()
     }
 
-    /// Writes the remade pages of a cluster, and returns the locations of all its pages.
+    /// Returns the locations of all pages of a cluster; `remade` has those of single pages.
     fn cluster(
         &mut self,
         sink: &mut dyn PageSink,
         reader: &Reader,
-        cluster: &PlannedCluster<'_>,
+        (cluster, remade): (&PlannedCluster<'_>, HashMap<PageId, Page>),
         place: &Place<'_>,
         merged: &mut Merged,
-        tick: &(dyn Fn(u64) -> bool + Sync),
     ) -> Result<Vec<WrittenColumn>, RNTupleError> {
-        let is_shared = matches!(place, Place::Shared(_));
-        let remade = self.remake(sink, reader, (cluster, is_shared), merged, tick)?;
         let mut out = Vec::with_capacity(cluster.columns.len());
         for (at, column) in cluster.columns.iter().enumerate() {
             let mut pages = self.zeros(sink, at, column, merged)?;
@@ -161,44 +204,30 @@ impl NTupleMerger {
             .collect())
     }
 
-    /// Remakes the pages of a cluster that cannot be kept, with all threads; returns them by column and number.
+    /// Writes the single pages of a cluster: kept ones as they are, others remade with all threads.
     fn remake(
         &mut self,
         sink: &mut dyn PageSink,
         reader: &Reader,
-        (cluster, is_shared): (&PlannedCluster<'_>, bool),
+        (cluster, single): (&PlannedCluster<'_>, SinglePages),
+        incoming: &mut Incoming,
         merged: &mut Merged,
         tick: &(dyn Fn(u64) -> bool + Sync),
-    ) -> Result<HashMap<(usize, usize), Page>, RNTupleError> {
-        let mut wanted: Vec<(usize, usize, Page)> = Vec::new();
-        for (at, column) in cluster.columns.iter().enumerate() {
-            let pages = column.pages.iter().enumerate();
-            let is_remade = |page: &Page, sink: &mut dyn PageSink| {
-                !column.is_kept() || !is_shared && self.is_copied(sink, reader, page)
-            };
-            let pages = pages.filter(|(_, page)| is_remade(page, sink));
-            wanted.extend(pages.map(|(number, page)| (at, number, *page)));
-        }
+    ) -> Result<HashMap<PageId, Page>, RNTupleError> {
         let mut workers = std::mem::take(&mut self.workers);
-        let mut out = HashMap::with_capacity(wanted.len());
-        let mut rest = wanted.as_slice();
+        let mut out = HashMap::with_capacity(single.wanted.len() + single.same.len());
+        let mut rest = single.wanted.as_slice();
         while !rest.is_empty() {
-            let mut n_bytes = 0;
-            let fits = |(_, _, page): &&(usize, usize, Page)| {
-                n_bytes += page.stored_size();
-                n_bytes <= BATCH
-            };
-            let (these, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-            let pages: Vec<Page> = these.iter().map(|(.., page)| *page).collect();
-            let stored = read_pages(reader, &pages)?;
-            let tasks = these.iter().zip(&stored).collect();
-            let remade = on_threads(&mut workers, tasks, |worker, (wanted, stored)| {
+            let stored = incoming.next(rest.len())?;
+            let (these, others) = rest.split_at(stored.len());
+            let n_bytes = stored.iter().map(|bytes| bytes.len() as u64).sum();
+            let tasks = these.iter().zip(stored).collect();
+            let made = on_threads(&mut workers, tasks, |worker, (wanted, stored)| {
                 self.remake_page(worker, reader, cluster, wanted, stored)
             })?;
-            for ((at, ..), page) in these.iter().zip(&remade) {
-                let column = cluster.columns.get(*at);
-                let n = page.bytes.len() as u64;
-                match column {
+            for (((at, _), _), page) in these.iter().zip(&made) {
+                let n = page.bytes().len() as u64;
+                match cluster.columns.get(*at) {
                     Some(column) if column.reencode => merged.levels.reencoded += n,
                     Some(column) if column.is_kept() => merged.levels.copied += n,
                     _ => merged.levels.recompressed += n,
@@ -207,14 +236,22 @@ impl NTupleMerger {
             if !tick(n_bytes) {
                 return Err(RNTupleError::Interrupted);
             }
-            let pages = self.append(sink, &remade)?;
-            out.extend(
-                these
-                    .iter()
-                    .zip(pages)
-                    .map(|((at, number, _), page)| ((*at, *number), page)),
-            );
+            let bytes: Vec<&[u8]> = made.iter().map(MadePage::bytes).collect();
+            let addresses = append_bytes(sink, &bytes, &self.options.write)?;
+            let has_checksum = self.options.write.page_checksums;
+            for (((id, page), made), address) in these.iter().zip(&made).zip(addresses) {
+                let written = match made {
+                    MadePage::Sealed(sealed) => sealed.stored_at(address, has_checksum),
+                    MadePage::Kept(_) => moved_page(page, address),
+                };
+                out.insert(*id, written);
+            }
             rest = others;
+        }
+        for (id, first) in single.same {
+            if let Some(&page) = out.get(&first) {
+                out.insert(id, page);
+            }
         }
         self.workers = workers;
         Ok(out)
@@ -225,14 +262,24 @@ impl NTupleMerger {
         worker: &mut Remaker,
         reader: &Reader,
         cluster: &PlannedCluster<'_>,
-        (at, _, page): &(usize, usize, Page),
-        stored: &[u8],
-    ) -> Result<SealedPage, RNTupleError> {
+        ((at, _), page): &(PageId, Page),
+        stored: Bytes,
+    ) -> Result<MadePage, RNTupleError> {
         let column = cluster.columns.get(*at);
         let record = self.schema.schema.columns.get(*at);
         let Some((column, record)) = column.zip(record) else {
             return Err(RNTupleError::internal("a page of no column"));
         };
+        let (store, place) = (reader.store(), &page.stored());
+        if column.is_kept() {
+            let check = |bytes: &[u8]| {
+                let from = reader.descriptor().column(column.input).unwrap_or(record);
+                check_page(reader, from, (column.input, cluster.number), page, bytes).map(drop)
+            };
+            let (checked, again) = soundly(store, (place, place), &stored, check)?;
+            checked?;
+            return Ok(MadePage::Kept(again.unwrap_or(stored)));
+        }
         let source = Source {
             reader,
             column: column.input,
@@ -244,9 +291,36 @@ impl NTupleMerger {
             dtype: element_type(&self.schema.schema, record),
             limits: self.schema.limits(u32::try_from(*at).unwrap_or(u32::MAX)),
         });
-        let (store, place) = (reader.store(), &page.stored());
         let remake = |stored: &[u8]| worker.remake(&source, stored, record, encoding, how);
-        soundly(store, (place, place), stored, remake)?.0
+        let made = soundly(store, (place, place), &stored, remake)?.0?;
+        Ok(MadePage::Sealed(made))
+    }
+}
+
+/// A page of a cluster: the number of the column, and its number in it.
+type PageId = (usize, usize);
+
+/// The pages of a cluster that are written one by one.
+#[derive(Default)]
+struct SinglePages {
+    wanted: Vec<(PageId, Page)>,
+    /// Pages that are stored at the same place as another.
+    same: Vec<(PageId, PageId)>,
+}
+
+/// A page for the output.
+enum MadePage {
+    /// As it is stored in the input.
+    Kept(Bytes),
+    Sealed(SealedPage),
+}
+
+impl MadePage {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Kept(bytes) => bytes,
+            Self::Sealed(page) => &page.bytes,
+        }
     }
 }
 
@@ -281,11 +355,16 @@ fn placed_page(reader: &Reader, page: &Page, place: &Place<'_>) -> Result<Page, 
     let Some(address) = address else {
         return Err(reader.inconsistent("page", "a place in the input", at));
     };
-    Ok(Page {
+    Ok(moved_page(page, address))
+}
+
+/// A page at another address.
+fn moved_page(page: &Page, address: PageAddress) -> Page {
+    Page {
         body: StoredRange {
             address,
             ..page.body
         },
         ..*page
-    })
+    }
 }

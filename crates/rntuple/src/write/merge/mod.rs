@@ -6,6 +6,7 @@
 
 mod attributes;
 mod clusters;
+mod incoming;
 mod join;
 mod kept;
 mod mapping;
@@ -20,6 +21,7 @@ mod schema;
 mod stored;
 mod writer;
 
+pub use clusters::steps;
 pub use join::{JoinedNTuple, join_columns};
 pub use options::{Levels, MergeOptions, Merged, Rebuild, hull};
 pub use recode::{Encodings, StoredReals};

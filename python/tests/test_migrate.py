@@ -1,0 +1,266 @@
+"""Ntuples moved between files, directories of objects and a real MinIO, also by processes that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import object_servers
+import pytest
+from compare import same
+
+import femtobarn as fb
+
+N_ENTRIES = 12_000
+FB = Path(sys.executable).with_name("fb")
+
+
+@pytest.fixture(scope="module")
+def minio(need_store):
+    need_store("minio")
+    server = object_servers.Minio()
+    with pytest.MonkeyPatch.context() as variables:
+        about = server.about()
+        for name in ("access_key_id", "secret_access_key", "endpoint", "region"):
+            variables.setenv(f"FEMTOBARN_{name.upper()}", str(about.get(name, "us-east-1")))
+        variables.setenv("FEMTOBARN_ALLOW_HTTP", "true")
+        yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def source(testdata, tmp_path_factory):
+    """Return the path of a file with several clusters, and of a second ntuple."""
+    path = tmp_path_factory.mktemp("source") / "source.root"
+    events = fb.open(testdata / "dimuon.root")
+    with fb.recreate(path) as file:
+        for name, data in {"Events": events.arrays(), "Runs": {"run": [1, 2, 3]}}.items():
+            file.mkrntuple(name, data, cluster_size="20 kB", page_size="4 kB").extend(data)
+    assert len(fb.open(f"{path}:Events").clusters) > 8
+    return path
+
+
+@pytest.fixture(params=["file", "objects", "minio", "s3"])
+def place(request, tmp_path):
+    """Return a function that returns an output's URL."""
+    if request.param in ("minio", "s3"):
+        request.getfixturevalue("minio")
+    return {
+        "file": lambda name: f"{tmp_path}/{name}.root",
+        "objects": lambda name: f"ntpl+file://{tmp_path}/{name}",
+        "minio": lambda name: f"ntpl+s3://private/{tmp_path.name}/{name}",
+        "s3": lambda name: f"s3://private/{tmp_path.name}/{name}.root",
+    }[request.param]
+
+
+def events_of(url):
+    return fb.open({str(url): "Events"}).arrays()
+
+
+def test_pages_go_as_they_are_and_come_back(place, source, tmp_path):
+    for size in ("page", "20 kB", "cluster"):
+        url = place(size.replace(" ", ""))
+        (there,) = fb.migrate(f"{source}:Events", url, object_size=size, verify=True)
+        assert there.entries == {"Events": N_ENTRIES}
+        assert [item.name for item in there.left_behind] == ["Runs"]
+        (back,) = fb.migrate(url, tmp_path / f"{size}-back.root", verify=True)
+        for report in (there, back):
+            assert report.proof["equal"]
+            assert {level for level, n in report.levels.items() if n} <= {"L0", "L1", "refused"}
+        assert same(events_of(tmp_path / f"{size}-back.root"), events_of(source))
+
+
+def test_the_shape_changes_on_the_way(place, source):
+    (report,) = fb.migrate(
+        f"{source}:Events",
+        place("reshaped"),
+        fields=["nMuon", "Muon_p*"],
+        entries=(100, -100),
+        compression="lz4",
+        cluster_size="50 kB",
+        page_size="8 kB",
+        step_size="60 kB",
+        verify=True,
+    )
+    assert report.levels["L4"] > 0
+    found = fb.open({place("reshaped"): "Events"})
+    assert found.keys() == ["nMuon", "Muon_pt", "Muon_phi"]
+    assert same(found.arrays(), events_of(source)[["nMuon", "Muon_pt", "Muon_phi"]][100:-100])
+    assert 1 < len(found.clusters) < len(fb.open(f"{source}:Events").clusters)
+
+
+def test_a_directory_gets_an_output_for_each(source, tmp_path):
+    other = tmp_path / "other.root"
+    fb.clone(f"{source}:Events", other, others="drop")
+    reports = fb.migrate(source, f"ntpl+file://{tmp_path}/set/")
+    assert [Path(report.output).name for report in reports] == ["Events", "Runs"]
+    reports = fb.migrate([source, other], f"ntpl+file://{tmp_path}/sets/")
+    names = [report.output.split("/sets/")[1] for report in reports]
+    assert names == ["source/Events", "source/Runs", "other/Events"]
+    reports = fb.migrate([source, other], f"{tmp_path}/files/")
+    assert sorted(path.name for path in (tmp_path / "files").iterdir()) == ["other.root", "source.root"]
+    assert reports[0].entries == {"Events": N_ENTRIES, "Runs": 3}
+    # and back into one file
+    (report,) = fb.migrate(f"ntpl+file://{tmp_path}/set/*", tmp_path / "one.root", verify=True)
+    assert report.entries == {"Events": N_ENTRIES, "Runs": 3}
+    assert same(events_of(tmp_path / "one.root"), events_of(source))
+
+
+def test_what_cannot_be_is_said(source, tmp_path, testdata):
+    objects = f"ntpl+file://{tmp_path}/objects"
+    with pytest.raises(fb.UsageError, match=r"2 \(Events, Runs\).*slash"):
+        fb.migrate(source, objects)
+    with pytest.raises(fb.UsageError, match=r'two ntuples "Events"'):
+        fb.migrate([f"{source}:Events", f"{testdata}/dimuon.root"], tmp_path / "two.root")
+    with pytest.raises(fb.UsageError, match="convert it first"):
+        fb.migrate(f"{testdata}/ttree/leaves_zlib.root", tmp_path / "tree.root")
+    with pytest.raises(fb.UsageError, match="there are 2"):
+        fb.migrate(source, tmp_path / "some.root", entries=(0, 10))
+    fb.migrate(f"{source}:Runs", objects)
+    with pytest.raises(fb.FemtobarnError, match="exists"):
+        fb.migrate(f"{source}:Events", objects)
+    assert fb.open(objects).num_entries == 3
+    fb.migrate(f"{source}:Events", objects, overwrite=True)
+    assert same(events_of(objects), events_of(source))
+
+
+KILLED = """
+import os, signal, sys
+import femtobarn as fb
+from femtobarn import _core
+
+source, url, most, sent = sys.argv[1], sys.argv[2], int(sys.argv[3]), getattr(signal, sys.argv[4])
+given = {"step_size": 30_000, "resume": True, "overwrite": "replace" in sys.argv}
+write = {"object_size": 8_000}
+
+def tick(files, all_files, done, total):
+    if done > most:
+        print("half", flush=True)
+        os.kill(os.getpid(), sent)
+        globals()["most"] = 1 << 60
+
+found = _core.migrate([(source, "Events")], url, given, write, tick)
+print(found, flush=True)
+"""
+
+
+def migrate_in_process(source, url, most, sent="SIGKILL", *more):
+    command = [sys.executable, "-c", KILLED, str(source), url, str(int(most)), sent, *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def resumed(source, url, **options):
+    (report,) = fb.migrate(f"{source}:Events", url, step_size=30_000, object_size=8_000, resume=True, **options)
+    return report
+
+
+def objects_of(url, minio=None):
+    """Return the names of the objects below a base."""
+    if "s3:" in url:
+        folder = minio.data / url.removeprefix("ntpl+s3://")
+        return {str(path.parent.relative_to(folder)) for path in folder.rglob("xl.meta")} - {"."}
+    folder = Path(url.removeprefix("ntpl+file://"))
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    return found - {"anchor"}
+
+
+@pytest.mark.parametrize("replaces", [False, True])
+def test_a_killed_migration_is_resumed(request, place, source, tmp_path, replaces):
+    url = place("killed")
+    if replaces:
+        fb.migrate(f"{source}:Runs", url)
+    size = source.stat().st_size
+    for _ in range(3):
+        killed = migrate_in_process(source, url, size / 5, "SIGKILL", *["replace"] * replaces)
+        _, error = killed.communicate(timeout=60)
+        assert killed.returncode == -signal.SIGKILL, error
+        if replaces:
+            assert fb.open(url).num_entries == 3
+        else:
+            with pytest.raises(fb.NotFoundError):
+                fb.open(url)
+    report = resumed(source, url, overwrite=replaces, verify=True)
+    assert 0 < report.entries_before < N_ENTRIES
+    assert report.entries == {"Events": N_ENTRIES}
+    assert report.proof["equal"]
+    assert same(events_of(url), events_of(source))
+    # nothing is repeated, and nothing remains
+    assert sum(report.levels.values()) < size * 0.7
+    assert resumed(source, url).was_complete
+    if url.startswith("ntpl"):
+        minio = request.getfixturevalue("minio") if "s3:" in url else None
+        # but what a writer has begun that was killed before its first step had ended
+        subprocess.run([FB, "sweep", url, "--age", "0"], capture_output=True, check=True)
+        fb.migrate(f"{source}:Events", place("whole"), object_size=8_000)
+        n_more = len(objects_of(url, minio)) - len(objects_of(place("whole"), minio))
+        assert 0 < n_more < 30  # a page list of each step, and the first object of each writer
+        assert all(name.isdigit() for name in objects_of(url, minio))
+        assert same(events_of(url), events_of(source))
+    elif not url.startswith("s3"):
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["killed.root"]
+
+
+def test_another_source_or_shape_begins_anew(place, source, testdata):
+    url = place("changed")
+    killed = migrate_in_process(source, url, source.stat().st_size / 2)
+    killed.communicate(timeout=60)
+    (report,) = fb.migrate(f"{source}:Events", url, step_size=30_000, object_size=8_000, fields="nMuon", resume=True)
+    assert report.entries_before == 0
+    assert fb.open({url: "Events"}).keys() == ["nMuon"]
+    # what is there is of other fields
+    with pytest.raises(fb.FemtobarnError, match="exists"):
+        resumed(source, url)
+
+
+def test_a_writer_that_was_taken_for_dead_spoils_nothing(request, place, source):
+    """It is stopped, another one completes its work, and it goes on."""
+    url = place("stopped")
+    if url.endswith(".root"):
+        pytest.skip("files of running processes are locked")
+    first = migrate_in_process(source, url, source.stat().st_size / 2, "SIGSTOP")
+    assert first.stdout.readline() == "half\n"
+    deadline = time.monotonic() + 30
+    while "T" not in Path(f"/proc/{first.pid}/stat").read_text().split()[2] and time.monotonic() < deadline:
+        time.sleep(0.05)
+    report = resumed(source, url)
+    assert report.entries_before > 0
+    os.kill(first.pid, signal.SIGCONT)
+    _, error = first.communicate(timeout=60)
+    assert first.returncode == 1
+    assert "exists" in error
+    assert fb.open(url).verify().ok
+    assert same(events_of(url), events_of(source))
+
+
+def test_what_nobody_resumes_is_swept(source, tmp_path):
+    url = f"ntpl+file://{tmp_path}/left"
+    killed = migrate_in_process(source, url, source.stat().st_size / 2)
+    killed.communicate(timeout=60)
+    sweep = [FB, "sweep", url, "--json", "--age"]
+    young = json.loads(subprocess.run([*sweep, "3600"], capture_output=True, text=True, check=True).stdout)
+    assert young["young"] > 10
+    swept = json.loads(subprocess.run([*sweep, "0"], capture_output=True, text=True, check=True).stdout)
+    assert len(swept["objects"]) == young["young"]
+    assert objects_of(url) == set()
+
+
+def test_the_command_does_the_same(source, tmp_path):
+    fb_migrate = [FB, "migrate", f"{source}:Events"]
+    url = f"ntpl+file://{tmp_path}/made"
+    options = ["--object-size", "8kB", "--step-size", "30kB", "--compression", "zstd:1", "--verify", "-j", "2"]
+    made = subprocess.run([*fb_migrate, url, *options], capture_output=True, text=True, check=True).stdout
+    assert "Events: 12000 entries" in made
+    assert "left behind: Runs (ROOT::RNTuple): not named" in made
+    again = subprocess.run([*fb_migrate, url, *options], capture_output=True, text=True, check=False)
+    assert again.returncode != 0
+    assert "exists" in again.stderr
+    done = subprocess.run([*fb_migrate, url, *options, "--resume"], capture_output=True, text=True, check=True)
+    assert "complete before" in done.stdout
+    both = [*fb_migrate[:-1], str(source), "-o", f"{tmp_path}/there/", "--json"]
+    found = subprocess.run(both, capture_output=True, text=True, check=True)
+    assert json.loads(found.stdout)["entries"] == {"Events": N_ENTRIES, "Runs": 3}
