@@ -217,11 +217,10 @@ def test_another_source_or_shape_begins_anew(place, source, testdata):
         resumed(source, url)
 
 
-def test_a_writer_that_was_taken_for_dead_spoils_nothing(request, place, source):
+@pytest.mark.parametrize("place", ["objects", "minio"], indirect=True)
+def test_a_writer_that_was_taken_for_dead_spoils_nothing(place, source):
     """It is stopped, another one completes its work, and it goes on."""
     url = place("stopped")
-    if url.endswith(".root"):
-        pytest.skip("files of running processes are locked")
     first = migrate_in_process(source, url, source.stat().st_size / 2, "SIGSTOP")
     assert first.stdout.readline() == "half\n"
     deadline = time.monotonic() + 30
