@@ -111,7 +111,7 @@ impl NTupleMerger {
                 } else if matches!(place, Place::Moved(_)) && self.is_copied(sink, reader, page) {
                     // the columns of a cluster may share pages
                     match known.entry((page.body.address, page.body.size)) {
-                        Entry::Occupied(first) => single.same.push((own, *first.get())),
+                        Entry::Occupied(first) => single.same.push((own, *page, *first.get())),
                         Entry::Vacant(free) => {
                             free.insert(own);
                             single.wanted.push((own, *page));
@@ -248,9 +248,9 @@ impl NTupleMerger {
             }
             rest = others;
         }
-        for (id, first) in single.same {
-            if let Some(&page) = out.get(&first) {
-                out.insert(id, page);
+        for (id, page, first) in single.same {
+            if let Some(address) = out.get(&first).map(|first| first.body.address) {
+                out.insert(id, moved_page(&page, address));
             }
         }
         self.workers = workers;
@@ -304,8 +304,8 @@ type PageId = (usize, usize);
 #[derive(Default)]
 struct SinglePages {
     wanted: Vec<(PageId, Page)>,
-    /// Pages that are stored at the same place as another.
-    same: Vec<(PageId, PageId)>,
+    /// Pages that are stored at the same place as another, of which they may have fewer elements.
+    same: Vec<(PageId, Page, PageId)>,
 }
 
 /// A page for the output.
