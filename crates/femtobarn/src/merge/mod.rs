@@ -168,17 +168,7 @@ fn make(
     if options.verify {
         report.proof = Some(match report.ntuples.is_empty() {
             true => ProofReport::default(),
-            false => {
-                trees.prove(inputs, options, all, progress)?;
-                let proof = ProofOptions {
-                    entries: options.entries.clone(),
-                    threads: options.write.threads,
-                    ..ProofOptions::default()
-                };
-                let output = staged.input(None, &options.settings);
-                let finder = |input: (usize, &Input), path: &str| trees.find(&output, input, path);
-                proven::prove_staged(&output, inputs, &finder, proof, all, progress)?
-            }
+            false => prove(inputs, staged, options, &trees, (all, progress))?,
         });
     }
     drop(trees);
@@ -187,6 +177,25 @@ fn make(
     report.bytes_out = n_bytes;
     report.delivery = staged.appear(options.verify, &tick)?;
     Ok(report)
+}
+
+/// Proves an output before it appears.
+fn prove(
+    inputs: &[Input],
+    staged: &StagedOutput,
+    options: &MergeOptions,
+    trees: &Trees,
+    (all, progress): (Progress, OnProgress<'_>),
+) -> Result<ProofReport, RNTupleError> {
+    trees.prove(inputs, options, all, progress)?;
+    let proof = ProofOptions {
+        entries: options.entries.clone(),
+        threads: options.write.threads,
+        ..ProofOptions::default()
+    };
+    let output = staged.input(None, &options.settings);
+    let finder = |input: (usize, &Input), path: &str| trees.find(&output, input, path);
+    proven::prove_staged(&output, inputs, &finder, proof, all, progress)
 }
 
 /// A merge that is under way.

@@ -10,10 +10,10 @@ use femtobarn_rntuple::write::Levels;
 use femtobarn_rootfile::Uuid;
 
 use super::trees::Trees;
-use super::{Job, MergeOptions, OnProgress, Progress, append, options, proven};
+use super::{Job, MergeOptions, OnProgress, Progress, append, options, prove};
 use crate::inputs::{Entries, Input, wanted};
 use crate::open::RNTUPLE_CLASS;
-use crate::proof::{ProofOptions, ProofReport};
+use crate::proof::ProofReport;
 use crate::staged::{Delivery, StagedOutput};
 
 /// An ntuple of an output, with its input.
@@ -135,15 +135,7 @@ pub(crate) fn make_in_steps(
     all.files = all.n_files;
     if given.verify {
         let trees = Trees::new(output, &settings)?;
-        let options = ProofOptions {
-            entries: given.entries.clone(),
-            threads: given.write.threads,
-            ..ProofOptions::default()
-        };
-        let written = staged.input(None, &given.settings);
-        let finder = |input: (usize, &Input), path: &str| trees.find(&written, input, path);
-        let proof = proven::prove_staged(&written, &inputs, &finder, options, all, progress)?;
-        made.proof = Some(proof);
+        made.proof = Some(prove(&inputs, &staged, given, &trees, (all, progress))?);
     }
     made.bytes_out = staged.n_bytes();
     let tick = |sent| progress(all.sending(sent, made.bytes_out));
