@@ -16,6 +16,8 @@ BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 CARGO := cargo
+# All crates but that of the package. With other selections, features of hyper differ, and most is compiled once more.
+CRATES := --workspace --exclude femtobarn-python
 DATA := ../shared/data
 
 # pyo3 compiles against this interpreter, whoever calls cargo: with another one it would be built twice.
@@ -147,9 +149,8 @@ test: test-rust test-cpp test-python test-examples test-docs test-wheel ## run a
 .PHONY: test-rust
 # In the release profile, whose dependencies are compiled for the package already.
 test-rust: $(STAMPS)/venv $(STAMPS)/stores ## unit, property and documentation tests of the crates
-	RUST_TEST_THREADS=$$(( 2 * $$(nproc) )) $(CARGO) test --release --locked --no-fail-fast --workspace \
-	    --exclude femtobarn-python  # many tests wait for servers
-	$(CARGO) test --release --locked --quiet -p femtobarn-io --lib two_hundred_kills -- --ignored
+	RUST_TEST_THREADS=$$(( 2 * $$(nproc) )) $(CARGO) test --release --locked --no-fail-fast $(CRATES)  # many tests wait for servers
+	$(CARGO) test --release --locked --quiet $(CRATES) --lib two_hundred_kills -- --ignored
 
 .PHONY: test-cpp
 test-cpp: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root ## tests and examples of C and C++, as users compile them
@@ -162,8 +163,9 @@ test-python: $(STAMPS)/build $(STAMPS)/samples $(STAMPS)/root $(STAMPS)/stores #
 .PHONY: test-examples
 test-examples: $(STAMPS)/build $(STAMPS)/test ## the examples, each as a user runs it
 	$(BIN)/python scripts/run_examples.py
-	$(CARGO) run --release --locked --quiet -p femtobarn --example read -- "testdata/dimu*.root:Events" nMuon Muon_pt
-	$(CARGO) run --release --locked --quiet -p femtobarn --example events
+	$(CARGO) build --release --locked --quiet $(CRATES) --example read --example events
+	$${CARGO_TARGET_DIR:-target}/release/examples/read "testdata/dimu*.root:Events" nMuon Muon_pt
+	$${CARGO_TARGET_DIR:-target}/release/examples/events
 
 .PHONY: test-docs
 test-docs: $(STAMPS)/build $(STAMPS)/test ## the sessions that the documentation shows
@@ -185,7 +187,7 @@ check-rust: $(STAMPS)/venv
 	$(BIN)/python scripts/module_cycles.py
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --release --locked --workspace --no-deps
-	$(CARGO) test --release --locked --quiet -p femtobarn-capi --test header
+	$(CARGO) test --release --locked --quiet $(CRATES) --test header
 
 .PHONY: check-crates
 check-crates: $(STAMPS)/deny ## licences, sources and versions of all crates, by deny.toml
@@ -212,7 +214,7 @@ format: $(STAMPS)/test ## format the sources
 
 .PHONY: update-header
 update-header: $(STAMPS)/venv ## write include/femtobarn.h anew, from crates/capi
-	FEMTOBARN_UPDATE_HEADER=1 $(CARGO) test --release --locked --quiet -p femtobarn-capi --test header
+	FEMTOBARN_UPDATE_HEADER=1 $(CARGO) test --release --locked --quiet $(CRATES) --test header
 
 .PHONY: update-aio
 update-aio: $(STAMPS)/build $(STAMPS)/test ## write the methods of femtobarn.aio that follow from those of the event store's classes

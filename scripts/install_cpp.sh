@@ -16,7 +16,8 @@ target=${CARGO_TARGET_DIR:-target}
 # The version of HEPnOS with the same interface as the headers.
 hepnos_version=0.7.2
 
-cargo build --release --locked --quiet -p femtobarn-capi
+# With fb, so that dependencies have the same features as in tests, and are not compiled again.
+cargo build --release --locked --quiet -p femtobarn-capi -p femtobarn-cli
 mkdir -p "$prefix/$lib/pkgconfig" "$prefix/$share/cmake"/{femtobarn,hepnos} "$prefix/$include"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n1)
 # The SONAME, as in crates/capi/build.rs. Do not overwrite an existing library with `cp`, as running programs may have
