@@ -13,12 +13,14 @@ use femtobarn_io::{
     is_remote, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::{ObjectSink, ObjectsWritten, Preview};
+use femtobarn_rntuple::write::ObjectsWritten;
 use serde_json::{Value, json};
 
 use crate::copy::compare;
 use crate::inputs::Input;
-use crate::writable::{Output, create_beside, only_an_ntuple};
+use crate::writable::{
+    ObjectOutput, ObjectPreview, Output, create_beside, create_objects, only_an_ntuple,
+};
 
 /// The delivery of an output to its server.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,10 +67,10 @@ pub(crate) struct Server {
 
 pub(crate) struct StagedObjects {
     /// None while they are written.
-    sink: Option<Box<ObjectSink>>,
+    sink: Option<Box<dyn ObjectOutput>>,
     url: String,
     /// For reading them, after they are complete.
-    preview: Option<Preview>,
+    preview: Option<Box<dyn ObjectPreview>>,
 }
 
 impl StagedOutput {
@@ -84,7 +86,7 @@ impl StagedOutput {
     ) -> Result<Self, RNTupleError> {
         let url = output.to_string_lossy();
         if is_object_set(&url) {
-            let sink = Box::new(ObjectSink::create(&url, replaces, settings)?);
+            let sink = create_objects(&url, replaces, settings)?;
             return Ok(Self::Objects(Box::new(StagedObjects {
                 url: sink.url().to_owned(),
                 sink: Some(sink),
@@ -171,7 +173,7 @@ impl StagedOutput {
             }
             Self::Objects(objects) => {
                 let preview = objects.preview.as_ref();
-                let url = preview.map_or(objects.url.as_str(), Preview::url);
+                let url = preview.map_or(objects.url.as_str(), |preview| preview.url());
                 (url.to_owned(), settings.clone())
             }
         };
