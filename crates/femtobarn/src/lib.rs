@@ -16,6 +16,7 @@ mod common;
 pub mod convert;
 mod copy;
 mod counters;
+mod daos;
 pub mod documents;
 pub mod export;
 pub mod expression;
@@ -125,8 +126,10 @@ pub mod write {
     pub use femtobarn_rntuple::write::{
         AttributeSetWriter, Existing, FieldKind, FieldModel, FillContext, Mode, NTupleWriter,
         ObjectSink, ObjectSize, ObjectsLeft, ObjectsWritten, PageSink, ParallelWriter, SinkPlace,
-        Staged, StagingFill, StoredAs, WriteOptions, all_or_none, sweep_objects,
+        Staged, StagingFill, StoredAs, WriteOptions, all_or_none,
     };
+
+    pub use crate::daos::{DaosSink, sweep_objects};
 }
 
 /// ROOT files as containers of objects.

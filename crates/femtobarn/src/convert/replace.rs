@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use femtobarn_io::Settings;
+use femtobarn_io::{Settings, is_daos};
 use femtobarn_rntuple::RNTupleError;
 
 use super::format::Format;
@@ -31,6 +31,10 @@ impl Replace {
         settings: &Settings,
     ) -> Result<bool, RNTupleError> {
         let url = output.to_string_lossy();
+        if is_daos(&url) {
+            // other ntuples of the container stay
+            return Ok(self != Self::Nothing);
+        }
         if self == Self::Anything || !is_there(&url, settings)? {
             return Ok(self == Self::Anything);
         }
