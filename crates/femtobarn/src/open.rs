@@ -17,12 +17,9 @@ use femtobarn_rootfile::{FileWriter, Key, RootFile, RootFileError, Uuid};
 
 use crate::daos::{ContainerSource, open_ntuple, with_name};
 use crate::kinds::{self, exit};
-use crate::objects;
+use crate::objects::{self, RNTUPLE_CLASS};
 use crate::url::has_pattern_for_query;
 use crate::writable::local;
-
-/// Class name of an ntuple's key.
-pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 
 /// Bytes that are fetched together at each end of a file when it is opened: ROOT writes the ntuple's header near the
 /// start of the file, and footer, anchor and key list near its end.

@@ -9,7 +9,8 @@ use super::format::Format;
 use super::options::Replace;
 use super::tables::begins_as_table;
 use crate::inputs::{Opened, misused};
-use crate::open::{RNTUPLE_CLASS, open_source_with};
+use crate::objects::RNTUPLE_CLASS;
+use crate::open::open_source_with;
 use crate::staged::shown;
 use crate::writable::is_there;
 

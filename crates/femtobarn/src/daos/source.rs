@@ -21,7 +21,7 @@ use femtobarn_rntuple::spec::{Anchor, EnvelopeLink, ObjectAnchor, PageAddress, S
 use femtobarn_rootfile::{FileWriter, Uuid};
 
 use super::{requests_by, unopened, unread};
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 
 /// The end of the names of ntuples that are read before they are visible.
 pub(super) const PREVIEW: &str = "/_preview";

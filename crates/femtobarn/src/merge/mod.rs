@@ -51,7 +51,7 @@ use trees::Trees;
 
 use crate::inputs::{Chooser, Chosen, Input, Opened, Scope, share};
 use crate::left_behind::LeftBehind;
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::staged::{StagedOutput, shown};
 use crate::writable::{Output, local};
