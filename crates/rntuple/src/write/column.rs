@@ -22,6 +22,16 @@ pub(super) struct SealedPage {
 }
 
 impl SealedPage {
+    /// Zeros in place of a page that is not read.
+    pub fn blank(page: &Page, has_checksum: bool) -> Self {
+        let size = page.body.size + if has_checksum { 8 } else { 0 };
+        Self {
+            n_elements: page.n_elements,
+            bytes: vec![0; usize::try_from(size).unwrap_or(usize::MAX)],
+            hash: 0,
+        }
+    }
+
     /// The record in the page list, for a page stored at an address.
     pub fn stored_at(&self, address: PageAddress, has_checksum: bool) -> Page {
         let checksum = if has_checksum { 8 } else { 0 };

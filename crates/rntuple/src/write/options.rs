@@ -20,6 +20,16 @@ impl ObjectSize {
     /// The largest number of bytes. Each object is in memory until it is sent.
     pub const LARGEST: u64 = 1 << 30;
 
+    /// Whether an object with `filled` bytes takes another page of a size.
+    pub fn has_room(self, filled: u64, page: u64) -> bool {
+        let most = match self {
+            Self::Page => return false,
+            Self::Bytes(most) => most,
+            Self::Cluster => Self::LARGEST,
+        };
+        filled.saturating_add(page) <= most
+    }
+
     /// Parses "page", "cluster", or a number of bytes, as "16 MB".
     ///
     /// # Errors

@@ -82,7 +82,8 @@ impl NTupleMerger {
     fn is_copied(&self, sink: &mut dyn PageSink, reader: &Reader, page: &Page) -> bool {
         let most = self.options.write.max_key_size;
         let largest = reader.store().largest_piece().min(most);
-        page.stored_size() > largest || reader.file().is_none() || sink.file().is_none()
+        let is_whole = page.stored_size() <= largest && !self.options.sketches;
+        !is_whole || reader.file().is_none() || sink.file().is_none()
     }
 
     /// Writes the remade pages of a cluster, and returns the locations of all its pages.
@@ -190,11 +191,17 @@ impl NTupleMerger {
             };
             let (these, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
             let pages: Vec<Page> = these.iter().map(|(.., page)| *page).collect();
-            let stored = read_pages(reader, &pages)?;
-            let tasks = these.iter().zip(&stored).collect();
-            let remade = on_threads(&mut workers, tasks, |worker, (wanted, stored)| {
-                self.remake_page(worker, reader, cluster, wanted, stored)
-            })?;
+            let remade = if self.options.sketches {
+                let has_checksum = self.options.write.page_checksums;
+                let blank = |page: &Page| SealedPage::blank(page, has_checksum);
+                pages.iter().map(blank).collect()
+            } else {
+                let stored = read_pages(reader, &pages)?;
+                let tasks = these.iter().zip(&stored).collect();
+                on_threads(&mut workers, tasks, |worker, (wanted, stored)| {
+                    self.remake_page(worker, reader, cluster, wanted, stored)
+                })?
+            };
             for ((at, ..), page) in these.iter().zip(&remade) {
                 let column = cluster.columns.get(*at);
                 let n = page.bytes.len() as u64;
