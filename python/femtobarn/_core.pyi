@@ -465,6 +465,9 @@ def migrate(
     given: dict[str, Any],
     write: dict[str, Any],
     tick: MergeTick | None = None,
+    *,
+    resume: bool = False,
+    step_size: int | None = None,
 ) -> str: ...
 def prove(
     output: tuple[str, str | None],

@@ -135,7 +135,7 @@ import femtobarn as fb
 from femtobarn import _core
 
 source, url, most, sent = sys.argv[1], sys.argv[2], int(sys.argv[3]), getattr(signal, sys.argv[4])
-given = {"step_size": 30_000, "resume": True, "overwrite": "replace" in sys.argv}
+given = {"overwrite": "replace" in sys.argv}
 write = {"object_size": 8_000}
 
 def tick(files, all_files, done, total):
@@ -144,7 +144,7 @@ def tick(files, all_files, done, total):
         os.kill(os.getpid(), sent)
         globals()["most"] = 1 << 60
 
-found = _core.migrate([(source, "Events")], url, given, write, tick)
+found = _core.migrate([(source, "Events")], url, given, write, tick, resume=True, step_size=30_000)
 print(found, flush=True)
 """
 

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
 use femtobarn_codec::xxh3_128;
@@ -331,7 +330,7 @@ impl Migration {
             return Ok(mark == Some(self.mark.to_string()));
         }
         match open_source_with(&self.output, &settings) {
-            Ok(source) => Ok(uuid_of(Arc::clone(&source)) == Some(self.mark)),
+            Ok(source) => Ok(uuid_of(source) == Some(self.mark)),
             Err(RNTupleError::Io(IoError::NotFound { .. } | IoError::NotAFile { .. })) => Ok(false),
             Err(error) => Err(error),
         }

@@ -59,9 +59,6 @@ pub(crate) enum StagedOutput {
     Objects(Box<StagedObjects>),
 }
 
-/// Whether an output has the results of earlier steps.
-pub(crate) type IsBegun = bool;
-
 pub(crate) struct Server {
     url: String,
     replaces: bool,
@@ -133,7 +130,7 @@ impl StagedOutput {
     }
 
     /// Starts an output that is written in steps, or, with `resumes`, goes on after the last step of a writer that was
-    /// killed or failed. The mark tells what it is made from.
+    /// killed or failed; also returns whether there was one. The mark tells what the output is made from.
     ///
     /// # Errors
     /// Those of [`create`](Self::create).
@@ -142,7 +139,7 @@ impl StagedOutput {
         (replaces, resumes): (bool, bool),
         settings: &Settings,
         mark: Uuid,
-    ) -> Result<(Self, IsBegun), RNTupleError> {
+    ) -> Result<(Self, bool), RNTupleError> {
         let url = output.to_string_lossy();
         if is_object_set(&url) {
             let mark = mark.to_string();

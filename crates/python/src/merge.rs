@@ -100,7 +100,8 @@ pub fn merge(
 
 /// Moves ntuples between stores; returns the reports of all outputs as JSON.
 #[pyfunction]
-#[pyo3(signature = (files, destination, given, write, tick = None))]
+#[pyo3(signature = (files, destination, given, write, tick = None, *, resume = false, step_size = None))]
+#[expect(clippy::too_many_arguments, reason = "those of merge, and two more")]
 pub fn migrate(
     py: Python<'_>,
     files: Vec<(String, Option<String>)>,
@@ -108,19 +109,14 @@ pub fn migrate(
     given: &Bound<'_, PyDict>,
     write: &Bound<'_, PyDict>,
     tick: Option<Py<PyAny>>,
+    resume: bool,
+    step_size: Option<u64>,
 ) -> PyResult<String> {
-    let own = |key: &str| given.get_item(key).transpose();
-    let mut options = MigrateOptions::default();
-    if let Some(resume) = own("resume") {
-        options.resume = resume?.extract()?;
-    }
-    if let Some(size) = own("step_size") {
-        options.step_bytes = size?.extract()?;
-    }
-    for key in ["resume", "step_size"] {
-        given.del_item(key).ok();
-    }
-    options.merge = merging(given, write)?;
+    let options = MigrateOptions {
+        merge: merging(given, write)?,
+        resume,
+        step_bytes: step_size,
+    };
     let inputs = inputs(files, &options.merge.settings);
     let callback = Callback::new(tick);
     let result = py.detach(|| {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core
@@ -148,15 +149,14 @@ def migrate(
     {'Events': 12000}
     """
     write = sizes(cluster_size, page_size)
-    given: dict[str, Any] = {"verify": verify, "resume": resume}
+    given: dict[str, Any] = {"verify": verify, "fields": patterns("fields", fields)}
     if write:
         given |= {"level": "L4", "keep_clusters": cluster_size is None}
     write |= sizes(None, None, object_size)
-    if step_size is not None:
-        given["step_size"] = num_bytes(step_size)
     if entries is not None:
         given["entries"] = entry_slice(entries)
-    given["fields"] = patterns("fields", fields)
+    steps = None if step_size is None else num_bytes(step_size)
+    work = partial(_core.migrate, resume=resume, step_size=steps)
     common = Common(fields, compression, "drop", overwrite, threads, progress, storage_options)
-    found = found_by(_core.migrate, "migrating", source, destination, given, write, common)
+    found = found_by(work, "migrating", source, destination, given, write, common)
     return [MigrateReport(**one | {"left_behind": left_behind_of(one["left_behind"])}) for one in found]

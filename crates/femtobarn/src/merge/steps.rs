@@ -82,7 +82,7 @@ pub(crate) fn make_in_steps(
         StagedOutput::in_steps(output, (replaces, resumes), &settings, mark)?;
     let mut made = Made::default();
     let done = match is_begun {
-        true => entries_of(&mut staged)?,
+        true => entries_of(&staged)?,
         false => BTreeMap::new(),
     };
     made.n_before = done.values().sum();
@@ -156,7 +156,7 @@ fn part_entries(part: &Part, step: &Range<u64>, given: &MergeOptions) -> Entries
 }
 
 /// The ntuples of an output that is continued, and their numbers of entries.
-fn entries_of(staged: &mut StagedOutput) -> Result<BTreeMap<String, u64>, RNTupleError> {
+fn entries_of(staged: &StagedOutput) -> Result<BTreeMap<String, u64>, RNTupleError> {
     let opened = staged.so_far()?;
     let mut out = BTreeMap::new();
     for (path, key) in wanted(&opened.file, None)? {

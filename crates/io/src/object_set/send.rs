@@ -108,7 +108,8 @@ impl Put<'_> {
         }
     }
 
-    /// Who made the existing object: an empty text if its metadata do not tell, `None` if there is no object.
+    /// The maker of the existing object, according to its metadata. The text is empty if the metadata have no maker. `None` if
+    /// there is no object.
     async fn maker_there(&self) -> Result<Option<String>, Error> {
         let options = GetOptions {
             head: true,

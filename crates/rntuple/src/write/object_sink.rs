@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub struct ObjectSink {
     uploads: Uploads,
     settings: Settings,
     /// Numbers of the current block that are left.
-    left: std::ops::Range<u64>,
+    left: Range<u64>,
     /// The first and the last number of each block.
     blocks: Vec<[u64; 2]>,
     /// The next block to try.
@@ -227,13 +227,11 @@ impl ObjectSink {
             return Err(RNTupleError::internal("an ntuple in steps has no mark"));
         };
         let set = self.checkpoints(&mark)?;
-        let stale = set.anchor()?.map(|(state, _)| state);
-        let blocks = self.blocks.clone();
         let anchor = ObjectAnchor {
-            blocks,
+            blocks: self.blocks.clone(),
             ..self.anchor_below()?
         };
-        set.publish(anchor.to_json().into(), stale.as_ref())?;
+        replace_anchor(&set, &anchor)?;
         let begun = self.begun.get_or_insert_default();
         begun.n_objects += self.uploads.numbers().len() as u64;
         begun.footers.push(number(anchor.anchor.footer));
@@ -247,29 +245,21 @@ impl ObjectSink {
         let last = self.anchor.map(|anchor| number(anchor.footer));
         let footers = begun.footers.iter().copied();
         let mut left: Vec<u64> = footers.filter(|&id| Some(id) != last).collect();
-        let taken_over = self.blocks.iter().take(begun.n_taken_over);
-        let mut ends = taken_over
-            .map(|[first, last]| last + 1..first + BLOCK)
-            .peekable();
-        if ends.peek().is_some() {
+        if begun.n_taken_over > 0 {
             let set = self.uploads.set();
-            let number = |object: FoundObject| object.name.parse::<u64>().ok();
-            let listed: Vec<u64> = set.list()?.into_iter().filter_map(number).collect();
-            for end in ends {
-                left.extend(listed.iter().filter(|id| end.contains(id)));
-                for start in end.clone().step_by(PROBES) {
-                    // asked for one by one where they are not listed
-                    let some = start..end.end.min(start + PROBES as u64);
-                    let found = match listed.is_empty() {
-                        true => set.find(some)?,
-                        false => Vec::new(),
-                    };
-                    if found.is_empty() {
-                        break;
-                    }
-                    left.extend(found.into_iter().filter_map(number));
+            let mut found = set.list()?;
+            let taken_over = self.blocks.iter().take(begun.n_taken_over);
+            let ends: Vec<Range<u64>> = taken_over
+                .map(|[first, last]| last + 1..first + BLOCK)
+                .collect();
+            if found.is_empty() {
+                // they are asked for where they are not listed
+                for end in &ends {
+                    found.extend(found_from(set, end.clone())?);
                 }
             }
+            let ids = found.iter().filter_map(|object| object.name.parse().ok());
+            left.extend(ids.filter(|id| ends.iter().any(|end| end.contains(id))));
         }
         Ok(left.iter().map(u64::to_string).collect())
     }
@@ -445,10 +435,8 @@ impl ObjectSink {
         // no other writer has this block
         let [block, _] = self.blocks.first().copied().unwrap_or_default();
         let below = format!("{PREVIEWS}{block}");
-        let set = self.uploads.set().below(&below, &self.settings)?;
-        let stale = set.anchor()?.map(|(state, _)| state);
-        let preview = Preview(set);
-        preview.0.publish(anchor.to_json().into(), stale.as_ref())?;
+        let preview = Preview(self.uploads.set().below(&below, &self.settings)?);
+        replace_anchor(&preview.0, &anchor)?;
         Ok(preview)
     }
 
@@ -533,6 +521,12 @@ impl Drop for Preview {
         // one that remains is found by a sweep
         let _ = self.0.delete_anchor();
     }
+}
+
+/// Writes an anchor, whether there is one or not.
+fn replace_anchor(set: &ObjectSet, anchor: &ObjectAnchor) -> Result<(), IoError> {
+    let stale = set.anchor()?.map(|(state, _)| state);
+    set.publish(anchor.to_json().into(), stale.as_ref())
 }
 
 /// The template of the bases of attribute sets, for a writer whose first block this is.
@@ -630,13 +624,20 @@ fn probed(set: &ObjectSet) -> Result<Vec<FoundObject>, IoError> {
             continue;
         }
         found.extend(first);
-        for at in (1..BLOCK).step_by(PROBES) {
-            let more = set.find(block + at..block + BLOCK.min(at + PROBES as u64))?;
-            if more.is_empty() {
-                break;
-            }
-            found.extend(more);
+        found.extend(found_from(set, block + 1..block + BLOCK)?);
+    }
+    Ok(found)
+}
+
+/// The objects from the first of some numbers on, found without a list, up to a gap.
+fn found_from(set: &ObjectSet, numbers: Range<u64>) -> Result<Vec<FoundObject>, IoError> {
+    let mut found = Vec::new();
+    for start in numbers.clone().step_by(PROBES) {
+        let more = set.find(start..numbers.end.min(start + PROBES as u64))?;
+        if more.is_empty() {
+            break;
         }
+        found.extend(more);
     }
     Ok(found)
 }

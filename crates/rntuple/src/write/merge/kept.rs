@@ -304,7 +304,8 @@ type PageId = (usize, usize);
 #[derive(Default)]
 struct SinglePages {
     wanted: Vec<(PageId, Page)>,
-    /// Pages that are stored at the same place as another, of which they may have fewer elements.
+    /// Pages that have their place in common with another page, whose number follows. The other page may have more
+    /// elements.
     same: Vec<(PageId, Page, PageId)>,
 }
 
