@@ -2,7 +2,8 @@
 
 Two kinds of fenced blocks are run: `pycon` (a Python session; one namespace per page) and `console` (commands
 after `$ `, run by a shell). `...` in the expected output matches anything. All run in the root directory of the
-project, which has `testdata/dimuon.root`. Put commands that must not run in `sh` blocks.
+project, which has `testdata/dimuon.root`. Put commands that must not run in `sh` blocks. Pages about DAOS use the
+stand-in of the tests, unless FEMTOBARN_LIBDAOS is set.
 
     run_docs.py [--update] PAGE.md ...      --update writes the actual output into the pages
 """
@@ -19,6 +20,8 @@ import sys
 import traceback
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import daos_standin
 
 ROOT = Path(__file__).resolve().parent.parent
 # Times differ between runs. They are shown as "...".
@@ -138,7 +141,10 @@ def main() -> int:
     n_passed = n_failed = 0
     for path in options.pages:
         page = Page(path)
-        text = FENCE.sub(page.block, path.read_text())
+        text = path.read_text()
+        if "daos://" in text and "FEMTOBARN_LIBDAOS" not in os.environ:
+            daos_standin.use()
+        text = FENCE.sub(page.block, text)
         if options.update and page.trouble:
             path.write_text(text)
             print(f"{path}: {len(page.trouble)} outputs written")

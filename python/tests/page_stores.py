@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import daos_standin
 import object_servers
 
 if TYPE_CHECKING:
@@ -66,11 +71,44 @@ class Minio(LocalObjects):
         self.server.close()
 
 
+class Daos(Files):
+    """Containers of the stand-in for DAOS, or of the pool ``FEMTOBARN_TEST_DAOS``."""
+
+    def __init__(self, folder: Path, options: dict[str, str], variables: pytest.MonkeyPatch) -> None:
+        super().__init__(folder)
+        self.options = options
+        #: Containers of a real pool remain after the tests.
+        self.run = f"-{uuid.uuid4()}" if daos_standin.POOL else ""
+        if not daos_standin.POOL:
+            for name, value in daos_standin.variables(folder).items():
+                variables.setenv(name, value)
+
+    def url(self, name: str) -> str:
+        return f"daos://{daos_standin.POOL or 'pool'}/{name}{self.run}"
+
+    def left(self, name: str) -> list[str]:
+        if daos_standin.POOL:
+            found = json.loads(fb_program("sweep", f"{self.url(name)}:Events", "--dry-run", "--json"))
+            return [*found["objects"], *(f"value {at}" for at in range(found["young"] + found["used"]))]
+        folder = self.folder / "daos" / "pool" / name
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def fb_program(*args: str) -> str:
+    """Run ``fb`` in a process; return what it prints."""
+    program = "import sys; from femtobarn._cli import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", program, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 #: What opens each store, from a directory, a function that skips if a server is missing, and a pytest.MonkeyPatch.
 STORES = {
     "files": lambda folder, need, variables: Files(folder),
     "objects-page": lambda folder, need, variables: LocalObjects(folder, "page"),
     "objects-20kB": lambda folder, need, variables: LocalObjects(folder, "20 kB"),
+    "daos-page": lambda folder, need, variables: Daos(folder, {"object_size": "page"}, variables),
+    "daos-1MiB": lambda folder, need, variables: Daos(folder, {}, variables),
     "minio-16MB": lambda folder, need, variables: (need("minio"), Minio("16 MB", variables))[1],
     "minio-cluster": lambda folder, need, variables: (need("minio"), Minio("cluster", variables))[1],
 }

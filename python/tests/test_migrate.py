@@ -13,6 +13,7 @@ from pathlib import Path
 import object_servers
 import pytest
 from compare import same
+from page_stores import Daos
 
 import femtobarn as fb
 
@@ -43,6 +44,11 @@ def source(testdata, tmp_path_factory):
             file.mkrntuple(name, data, cluster_size="20 kB", page_size="4 kB").extend(data)
     assert len(fb.open(f"{path}:Events").clusters) > 8
     return path
+
+
+@pytest.fixture
+def daos(tmp_path, monkeypatch):
+    return Daos(tmp_path, {}, monkeypatch)
 
 
 @pytest.fixture(params=["file", "objects", "minio", "s3"])
@@ -92,6 +98,23 @@ def test_the_shape_changes_on_the_way(place, source):
     assert found.keys() == ["nMuon", "Muon_pt", "Muon_phi"]
     assert same(found.arrays(), events_of(source)[["nMuon", "Muon_pt", "Muon_phi"]][100:-100])
     assert 1 < len(found.clusters) < len(fb.open(f"{source}:Events").clusters)
+
+
+def test_a_container_of_daos_gets_all_ntuples(source, daos, tmp_path):
+    url = daos.url("moved")
+    (there,) = fb.migrate(source, url, object_size="page", verify=True, step_size="30 kB")
+    assert there.entries == {"Events": N_ENTRIES, "Runs": 3}
+    assert {level for level, n in there.levels.items() if n} == {"L1"}
+    (back,) = fb.migrate(url, tmp_path / "back.root", verify=True)
+    assert back.entries == there.entries
+    assert same(events_of(tmp_path / "back.root"), events_of(source))
+    fb.migrate(f"{url}:Events", f"ntpl+file://{tmp_path}/objects", fields="nMuon", entries=(5, 50))
+    assert same(events_of(f"ntpl+file://{tmp_path}/objects"), events_of(source)[["nMuon"]][5:50])
+    # with names that are there, only to replace them
+    with pytest.raises(fb.FemtobarnError, match="exists"):
+        fb.migrate(f"{source}:Runs", url, resume=True)
+    fb.migrate(f"{source}:Runs", url, overwrite=True)
+    assert sorted(ntuple.path for ntuple in fb.ls(url)) == ["Events", "Runs"]
 
 
 def test_a_directory_gets_an_output_for_each(source, tmp_path):

@@ -16,6 +16,7 @@ mod common;
 pub mod convert;
 mod copy;
 mod counters;
+mod daos;
 pub mod documents;
 pub mod export;
 pub mod expression;
@@ -125,8 +126,10 @@ pub mod write {
     pub use femtobarn_rntuple::write::{
         AttributeSetWriter, Existing, FieldKind, FieldModel, FillContext, Mode, NTupleWriter,
         ObjectSink, ObjectSize, ObjectsLeft, ObjectsWritten, PageSink, ParallelWriter, SinkPlace,
-        Staged, StagingFill, StoredAs, WriteOptions, all_or_none, sweep_objects,
+        Staged, StagingFill, StoredAs, WriteOptions, all_or_none,
     };
+
+    pub use crate::daos::{DaosSink, sweep_objects};
 }
 
 /// ROOT files as containers of objects.
@@ -157,8 +160,8 @@ pub use lazy::{LazyReader, LazyStep, LazySteps, StepSize};
 pub use left_behind::{AllLeftBehind, LeftBehind};
 pub use migrate::{MigrateOptions, Migrated, Migration, plan_migration};
 pub use ntuple::{NTuple, Selection};
-pub use objects::ntuples;
-pub use open::{OpenOptions, RNTUPLE_CLASS, look_into, open_source};
+pub use objects::{RNTUPLE_CLASS, ntuples};
+pub use open::{OpenOptions, look_into, open_source};
 pub use opening::Opening;
 pub use pattern::{is_pattern, matches};
 pub use query::{Computed, Query, QueryReader, QueryStep};

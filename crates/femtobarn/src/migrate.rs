@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use femtobarn_codec::xxh3_128;
-use femtobarn_io::{IoError, ObjectSet, Settings, is_object_set, is_remote, public};
+use femtobarn_io::{IoError, ObjectSet, Settings, is_daos, is_object_set, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::ObjectAnchor;
 use femtobarn_rntuple::write::{Levels, steps};
@@ -18,7 +18,7 @@ use crate::copy::{file_of, is_folder_name};
 use crate::inputs::{Entries, Input, Opened};
 use crate::left_behind::{AllLeftBehind, beside};
 use crate::merge::{Made, MergeOptions, OnProgress, Part, levels_json, make_in_steps};
-use crate::open::{RNTUPLE_CLASS, open_source_with};
+use crate::open::{RNTUPLE_CLASS, is_one_ntuple, open_source_with};
 use crate::proof::ProofReport;
 use crate::staged::{Delivery, uuid_of};
 use crate::writable::local;
@@ -116,7 +116,7 @@ pub fn plan_migration(
     let sources = inputs.iter().map(Source::open);
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
     let n_ntuples: usize = sources.iter().map(|source| source.paths.len()).sum();
-    let is_folder = is_folder_name(destination);
+    let is_folder = is_folder_name(destination) && !is_daos(destination);
     let mut outputs: Vec<(String, Vec<(&Source, &str)>)> = Vec::new();
     for source in &sources {
         for path in &source.paths {
@@ -204,7 +204,7 @@ impl Migration {
                 source.input.shown()
             )));
         }
-        if let ([_, _, ..], true) = (sources, is_object_set(&output)) {
+        if let ([_, _, ..], true) = (sources, is_one_ntuple(&output)) {
             let names: Vec<&str> = sources.iter().map(|(_, path)| *path).collect();
             return Err(usage(format!(
                 "objects hold one ntuple, but there are {} ({}): name one, as FILE:NAME, or end the destination with a \
@@ -323,6 +323,9 @@ impl Migration {
     /// Whether the output exists and was made from the same inputs in the same way.
     fn is_complete(&self, settings: &BTreeMap<String, String>) -> Result<bool, RNTupleError> {
         let settings = Settings::new(&self.output, settings.clone())?;
+        if is_daos(&self.output) {
+            return Ok(false);
+        }
         if is_object_set(&self.output) {
             let anchor = ObjectSet::open(&self.output, &settings)?.anchor()?;
             let anchor = anchor.and_then(|(_, bytes)| ObjectAnchor::parse(&bytes).ok());

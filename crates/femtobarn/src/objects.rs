@@ -9,7 +9,8 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rootfile::{Key, RootFile, RootFileError, without_cycle};
 use femtobarn_ttree::is_tree;
 
-use crate::open::RNTUPLE_CLASS;
+/// Class name of an ntuple's key.
+pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 
 /// Whether an object is an RNTuple or a tree.
 pub fn holds_entries(key: &Key) -> bool {

@@ -7,7 +7,7 @@ use femtobarn_codec::xxh3;
 use femtobarn_histogram::is_histogram;
 use femtobarn_io::{
     ByteSource, HeldSource, IoError, LocalSource, MemorySink, MeteredSource, OriginSource,
-    Settings, SourceMeta, has_logical_name, is_object_set, is_of_xrootd, is_remote,
+    Settings, SourceMeta, has_logical_name, is_daos, is_object_set, is_of_xrootd, is_remote,
     nearest as nearest_names, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
@@ -15,13 +15,11 @@ use femtobarn_rntuple::read::{PageStore, Reader, ReaderOptions, SourceStore};
 use femtobarn_rntuple::spec::{Anchor, ObjectAnchor, PageAddress};
 use femtobarn_rootfile::{FileWriter, Key, RootFile, RootFileError, Uuid};
 
+use crate::daos::{ContainerSource, open_ntuple, with_name};
 use crate::kinds::{self, exit};
-use crate::objects;
+use crate::objects::{self, RNTUPLE_CLASS};
 use crate::url::has_pattern_for_query;
 use crate::writable::local;
-
-/// Class name of an ntuple's key.
-pub const RNTUPLE_CLASS: &str = "ROOT::RNTuple";
 
 /// Bytes that are fetched together at each end of a file when it is opened: ROOT writes the ntuple's header near the
 /// start of the file, and footer, anchor and key list near its end.
@@ -60,6 +58,9 @@ pub(crate) fn open_source_with(
     url: &str,
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+    if is_daos(url) {
+        return ContainerSource::open(url, settings);
+    }
     let source = match is_remote(url) {
         true => open_layered(url, settings).map_err(|error| hinted(url, error))?,
         false => OriginSource::open(url, settings, false, || Ok(LocalSource::open(&local(url))?))?,
@@ -137,7 +138,7 @@ pub(crate) fn open_reader(
     options: &OpenOptions,
 ) -> Result<Option<Reader>, RNTupleError> {
     let settings = Settings::new(url, options.settings.clone())?;
-    while_it_grows(url, &settings, |source| {
+    while_it_grows(&with_name(url, path), &settings, |source| {
         open_reader_of(source, path, options)
     })
 }
@@ -185,9 +186,14 @@ pub(crate) fn open_reader_of(
     open_reader_in(source, &file, path, options)
 }
 
+/// Whether a source has the objects of one ntuple.
+pub(crate) fn is_one_ntuple(url: &str) -> bool {
+    is_object_set(url) && !is_daos(url)
+}
+
 /// The directory of a file, with its metadata in memory.
 pub(crate) fn directory_of(source: Arc<dyn ByteSource>) -> Result<RootFile, RNTupleError> {
-    let metadata: Arc<dyn ByteSource> = match is_object_set(source.url()) {
+    let metadata: Arc<dyn ByteSource> = match is_one_ntuple(source.url()) {
         true => Arc::new(objects_as_file(source)?),
         false => HeldSource::with_ends(source, HEAD, TAIL)?,
     };
@@ -271,7 +277,14 @@ pub(crate) fn reader_of(
     (path, key): (&str, &Key),
     options: ReaderOptions,
 ) -> Result<Reader, RNTupleError> {
-    if is_object_set(source.url()) {
+    if is_daos(source.url()) {
+        let below = source.objects_below(path)?;
+        let missing = || IoError::Changed {
+            url: source.url().to_owned(),
+        };
+        return open_ntuple(below.ok_or_else(missing)?, path, options);
+    }
+    if is_one_ntuple(source.url()) {
         let (store, anchor) = SourceStore::open_objects(source, path)?;
         let metadata = store.over(file.source().clone());
         return Reader::open(Arc::new(store), &metadata, path, anchor, options);

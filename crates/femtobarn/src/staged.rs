@@ -13,14 +13,17 @@ use femtobarn_io::{
     is_object_set, is_remote, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::{ObjectSink, ObjectsWritten, Preview};
+use femtobarn_rntuple::write::ObjectsWritten;
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 use serde_json::{Value, json};
 
 use crate::copy::compare;
 use crate::inputs::{Input, Opened};
 use crate::open::open_source_with;
-use crate::writable::{Output, create_beside, only_an_ntuple};
+use crate::writable::{
+    ObjectOutput, ObjectPreview, Output, create_beside, create_objects, create_objects_in_steps,
+    only_an_ntuple,
+};
 
 /// The delivery of an output to its server.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,27 +80,27 @@ impl Server {
 
 pub(crate) struct StagedObjects {
     /// None while they are written.
-    sink: Option<Box<ObjectSink>>,
+    sink: Option<Box<dyn ObjectOutput>>,
     url: String,
     settings: Settings,
     /// Where the steps so far can be read.
     checkpoint: Option<String>,
     /// For reading them, after they are complete.
-    preview: Option<Preview>,
+    preview: Option<Box<dyn ObjectPreview>>,
 }
 
 impl StagedObjects {
-    fn of(sink: ObjectSink, settings: &Settings) -> Self {
+    fn of(sink: Box<dyn ObjectOutput>, settings: &Settings) -> Self {
         Self {
             url: sink.url().to_owned(),
-            sink: Some(Box::new(sink)),
+            sink: Some(sink),
             settings: settings.clone(),
             checkpoint: None,
             preview: None,
         }
     }
 
-    fn sink(&mut self) -> Result<Box<ObjectSink>, RNTupleError> {
+    fn sink(&mut self) -> Result<Box<dyn ObjectOutput>, RNTupleError> {
         let sink = self.sink.take();
         sink.ok_or_else(|| RNTupleError::internal("objects are written twice"))
     }
@@ -116,7 +119,7 @@ impl StagedOutput {
     ) -> Result<Self, RNTupleError> {
         let url = output.to_string_lossy();
         if is_object_set(&url) {
-            let sink = ObjectSink::create(&url, replaces, settings)?;
+            let sink = create_objects(&url, replaces, settings)?;
             let objects = StagedObjects::of(sink, settings);
             return Ok(Self::Objects(Box::new(objects)));
         }
@@ -142,15 +145,8 @@ impl StagedOutput {
     ) -> Result<(Self, bool), RNTupleError> {
         let url = output.to_string_lossy();
         if is_object_set(&url) {
-            let mark = mark.to_string();
-            let resumed = match resumes {
-                true => ObjectSink::resume(&url, replaces, settings, &mark)?,
-                false => None,
-            };
-            let (sink, checkpoint) = match resumed {
-                Some((sink, url)) => (sink, Some(url)),
-                None => (ObjectSink::in_steps(&url, replaces, settings, &mark)?, None),
-            };
+            let how = (replaces, resumes);
+            let (sink, checkpoint) = create_objects_in_steps(&url, how, settings, mark)?;
             let is_begun = checkpoint.is_some();
             let objects = StagedObjects {
                 checkpoint,
@@ -238,6 +234,14 @@ impl StagedOutput {
         Ok(Output::File(Box::new(file)))
     }
 
+    /// Whether it can be written in steps.
+    pub fn has_steps(&self) -> bool {
+        match self {
+            Self::File(_) | Self::Sent { .. } => true,
+            Self::Objects(objects) => objects.sink.as_ref().is_some_and(|sink| sink.has_steps()),
+        }
+    }
+
     /// Ends a step, so that the output can be [continued](Self::reopen), even if this process is killed.
     ///
     /// # Errors
@@ -321,7 +325,7 @@ impl StagedOutput {
             }
             Self::Objects(objects) => {
                 let preview = objects.preview.as_ref();
-                let url = preview.map_or(objects.url.as_str(), Preview::url);
+                let url = preview.map_or(objects.url.as_str(), |preview| preview.url());
                 (url.to_owned(), settings.clone())
             }
         };

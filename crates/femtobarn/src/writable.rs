@@ -7,17 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use femtobarn_io::{
-    ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_object_set,
-    is_remote, local_path, open_remote, public,
+    ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_daos,
+    is_object_set, is_remote, local_path, open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::PageStore;
 use femtobarn_rntuple::spec::{Anchor, PageAddress};
 use femtobarn_rntuple::write::{
-    ObjectSink, ObjectsWritten, PageSink, Renumbered, SinkPlace, WriteOptions,
+    ObjectSink, ObjectsWritten, PageSink, Preview, Renumbered, SinkPlace, WriteOptions,
 };
 use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
+use crate::daos::{DaosPreview, DaosSink};
 use crate::open::open_source;
 
 /// Creates a ROOT file. It gets its name, or replaces an existing file, when it is finished.
@@ -60,12 +61,172 @@ pub fn create_file_with(
 pub enum Output {
     /// A ROOT file.
     File(Box<FileWriter>),
-    /// The objects of one ntuple.
-    Objects(Box<ObjectSink>),
+    /// Objects or values of ntuples.
+    Objects(Box<dyn ObjectOutput>),
 }
 
-/// Creates a ROOT file, or for a URL such as `ntpl+s3://bucket/prefix` the objects of one ntuple. It appears when it is
-/// [finished](Output::finish), and is removed if it is dropped before.
+/// Objects of ntuples that are being written. They are deleted when it is dropped before it is finished.
+pub trait ObjectOutput: PageSink {
+    /// Their URL.
+    fn url(&self) -> &str;
+
+    /// Their size.
+    fn n_bytes(&self) -> u64;
+
+    /// What is written from now on belongs to the ntuple with this name, if several are written at the same time.
+    fn turn_to(&mut self, _name: &str) {}
+
+    /// Waits until all objects exist. Only anchors are missing then.
+    ///
+    /// # Errors
+    /// If an object cannot be written.
+    fn complete(&mut self) -> Result<(), RNTupleError>;
+
+    /// Has the [complete](Self::complete) ntuple appear under another name, so that it can be read before it is visible.
+    ///
+    /// # Errors
+    /// If its anchor cannot be written.
+    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError>;
+
+    /// Whether they can be written in steps.
+    fn has_steps(&self) -> bool {
+        false
+    }
+
+    /// Ends a step: returns the URL where what was written so far can be read.
+    ///
+    /// # Errors
+    /// If it cannot be written, or there are no steps.
+    fn checkpoint(&mut self) -> Result<String, RNTupleError> {
+        Err(RNTupleError::internal("this output has no steps"))
+    }
+
+    /// Makes the ntuples visible.
+    ///
+    /// # Errors
+    /// If that fails; they are not visible then.
+    fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError>;
+}
+
+/// An ntuple that can be read until this is dropped, but is not visible yet.
+pub trait ObjectPreview {
+    /// The URL where it can be read.
+    fn url(&self) -> &str;
+}
+
+impl ObjectPreview for Preview {
+    fn url(&self) -> &str {
+        self.url()
+    }
+}
+
+impl ObjectPreview for DaosPreview {
+    fn url(&self) -> &str {
+        self.url()
+    }
+}
+
+impl ObjectOutput for ObjectSink {
+    fn url(&self) -> &str {
+        self.url()
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes()
+    }
+
+    fn complete(&mut self) -> Result<(), RNTupleError> {
+        self.complete()
+    }
+
+    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
+        Ok(Box::new(self.preview()?))
+    }
+
+    fn has_steps(&self) -> bool {
+        true
+    }
+
+    fn checkpoint(&mut self) -> Result<String, RNTupleError> {
+        self.checkpoint()
+    }
+
+    fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {
+        Self::finish(*self)
+    }
+}
+
+impl ObjectOutput for DaosSink {
+    fn url(&self) -> &str {
+        self.url()
+    }
+
+    fn n_bytes(&self) -> u64 {
+        self.n_bytes()
+    }
+
+    fn complete(&mut self) -> Result<(), RNTupleError> {
+        self.complete()
+    }
+
+    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
+        Ok(Box::new(self.preview()?))
+    }
+
+    fn turn_to(&mut self, name: &str) {
+        self.turn_to(name);
+    }
+
+    fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {
+        Self::finish(*self)
+    }
+}
+
+/// Begins to write the objects of ntuples: at a base such as `ntpl+s3://bucket/prefix`, or in a container of DAOS.
+///
+/// # Errors
+/// If a setting is invalid, it exists and must not be replaced, or it cannot be created.
+pub(crate) fn create_objects(
+    url: &str,
+    replaces: bool,
+    settings: &Settings,
+) -> Result<Box<dyn ObjectOutput>, RNTupleError> {
+    Ok(match is_daos(url) {
+        true => Box::new(DaosSink::create(url, replaces, settings)?),
+        false => Box::new(ObjectSink::create(url, replaces, settings)?),
+    })
+}
+
+/// Begins to write objects in steps, or with `resumes` goes on after the last step of a writer that was killed; returns the
+/// URL where that can be read. The mark tells what they are made from. Values in DAOS have no steps.
+///
+/// # Errors
+/// Those of [`create_objects`].
+pub(crate) fn create_objects_in_steps(
+    url: &str,
+    (replaces, resumes): (bool, bool),
+    settings: &Settings,
+    mark: Uuid,
+) -> Result<(Box<dyn ObjectOutput>, Option<String>), RNTupleError> {
+    if is_daos(url) {
+        return Ok((create_objects(url, replaces, settings)?, None));
+    }
+    let mark = mark.to_string();
+    let resumed = match resumes {
+        true => ObjectSink::resume(url, replaces, settings, &mark)?,
+        false => None,
+    };
+    Ok(match resumed {
+        Some((sink, url)) => (Box::new(sink), Some(url)),
+        None => {
+            let sink = ObjectSink::in_steps(url, replaces, settings, &mark)?;
+            (Box::new(sink), None)
+        }
+    })
+}
+
+/// Creates a ROOT file; for a URL such as `ntpl+s3://bucket/prefix` the objects of one ntuple, and for `daos://pool/container`
+/// those of several. It appears when it is [finished](Output::finish), and is removed if it is dropped before.
 ///
 /// # Errors
 /// If a setting is invalid, it exists and must not be replaced, or it cannot be created.
@@ -77,8 +238,7 @@ pub fn create_output(
 ) -> Result<Output, RNTupleError> {
     if is_object_set(url) {
         let settings = Settings::new(url, settings)?;
-        let sink = ObjectSink::create(url, replaces, &settings)?;
-        return Ok(Output::Objects(Box::new(sink)));
+        return Ok(Output::Objects(create_objects(url, replaces, &settings)?));
     }
     let file = create_file_with(url, compression, replaces, settings)?;
     Ok(Output::File(Box::new(file)))
@@ -104,6 +264,14 @@ impl Output {
         match self {
             Self::Objects(_) if path.is_empty() => Ok(0),
             _ => Ok(self.root_file()?.directory(path)?),
+        }
+    }
+
+    /// What is written from now on belongs to the ntuple with this name. Only outputs that have several ntuples without being
+    /// a file must know it.
+    pub fn turn_to(&mut self, name: &str) {
+        if let Self::Objects(objects) = self {
+            objects.turn_to(name);
         }
     }
 
@@ -145,6 +313,10 @@ impl PageSink for Output {
         }
     }
 
+    fn begin(&mut self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        self.sink().begin(place)
+    }
+
     fn append_payload(
         &mut self,
         payload: &[u8],
@@ -163,6 +335,13 @@ impl PageSink for Output {
 
     fn end_cluster(&mut self) -> Result<(), RNTupleError> {
         self.sink().end_cluster()
+    }
+
+    fn joins_pages(&self) -> bool {
+        match self {
+            Self::File(file) => file.joins_pages(),
+            Self::Objects(objects) => objects.joins_pages(),
+        }
     }
 
     fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError> {
@@ -264,13 +443,16 @@ pub(crate) fn not_added_to(url: &str) -> RNTupleError {
     IoError::NotWritten { url, why }.into()
 }
 
-/// Whether the name of an output exists.
+/// Whether the name of an output exists. A container of DAOS has several ntuples, whose names are checked when they are begun.
 ///
 /// # Errors
 /// If its server does not answer this.
 pub(crate) fn is_there(output: &str, settings: &Settings) -> Result<bool, RNTupleError> {
     if !is_remote(output) {
         return Ok(Path::new(output).exists());
+    }
+    if is_daos(output) {
+        return Ok(false);
     }
     match open_remote(output, settings) {
         Ok(_) | Err(IoError::NotAFile { .. }) => Ok(true),

@@ -102,6 +102,7 @@ fn open_one(
             Some(Protocol::Objects(_)) => ObjectSetSource::open(url, settings)?,
             Some(Protocol::Foreign) => (others(url)?.open)(url, settings)?,
             None if protocol(url).is_none() => LocalSource::open(Path::new(&*local_path(url)))?,
+            Some(Protocol::Daos) => return Err(of_daos(url)),
             Some(Protocol::Several) | None => return Err(unknown(url)),
         })
     })
@@ -147,7 +148,7 @@ pub fn create_remote(
             url: public(url),
             why: "cannot write to several URLs: write to one of them",
         }),
-        Some(Protocol::Objects(_)) => Err(IoError::NotWritten {
+        Some(Protocol::Objects(_) | Protocol::Daos) => Err(IoError::NotWritten {
             url: public(url),
             why: "only an ntuple is stored as objects: write a file to s3://, gs://, az:// or a directory",
         }),
@@ -156,6 +157,15 @@ pub fn create_remote(
             why: "cannot write there: supported are local files, root://, https://, davs://, s3://, gs:// and az://",
         }),
         None => Err(unknown(url)),
+    }
+}
+
+/// The error for what can only be done with files.
+fn of_daos(url: &str) -> IoError {
+    IoError::Unsupported {
+        url: public(url),
+        why: "a container of DAOS has ntuples, and no files or directories".to_owned(),
+        is_missing: false,
     }
 }
 
@@ -181,6 +191,7 @@ fn list_now(url: &str, settings: &Settings) -> Result<Vec<RemoteEntry>, IoError>
             source::list_objects(url, settings)
         }
         Some(Protocol::Objects(None)) => crate::object_set::list_folder(url),
+        Some(Protocol::Daos) => Err(of_daos(url)),
         Some(Protocol::Foreign) => (others(url)?.list)(url, settings),
         Some(Protocol::Several) | None => Err(unknown(url)),
     }?;

@@ -121,7 +121,11 @@ pub const SETTINGS: &[(&str, &str)] = &[
     ),
     (
         "object_size",
-        "size of the objects of an ntuple: page, cluster, or bytes (16 MB)",
+        "size of the objects of an ntuple: page, cluster, or bytes (16 MB; in DAOS, 1 MiB of a column)",
+    ),
+    (
+        "object_class",
+        "class of the objects of an ntuple in DAOS, such as SX (chosen by DAOS)",
     ),
     ("endpoint", "server of an object store"),
     ("region", "region of an object store"),

@@ -13,6 +13,8 @@ pub(crate) enum Protocol {
     Object(Store),
     /// The objects of an ntuple in a bucket, or as files of a directory.
     Objects(Option<Store>),
+    /// A container of DAOS, with ntuples. It is opened by another crate.
+    Daos,
     /// Several URLs of the same file: see [`split_sources`].
     Several,
     /// Another protocol, read by a registered function: see [`read_foreign_with`](crate::read_foreign_with).
@@ -28,7 +30,7 @@ pub(crate) enum Store {
 }
 
 /// All built-in schemes except local files.
-const SCHEMES: [(&[&str], Protocol); 9] = [
+const SCHEMES: [(&[&str], Protocol); 10] = [
     (&["root", "roots", "xroot", "xroots"], Protocol::Xrootd),
     (&["http", "https", "dav", "davs"], Protocol::Http),
     (&["s3", "s3a"], Protocol::Object(Store::S3)),
@@ -45,6 +47,7 @@ const SCHEMES: [(&[&str], Protocol); 9] = [
     (&["ntpl+gs"], Protocol::Objects(Some(Store::Google))),
     (&["ntpl+az"], Protocol::Objects(Some(Store::Azure))),
     (&["ntpl+file"], Protocol::Objects(None)),
+    (&["daos"], Protocol::Daos),
 ];
 
 /// The scheme of a URL in lower case, if the string is a URL. For a chain (`simplecache::https://…`), everything before
@@ -82,10 +85,16 @@ pub fn is_foreign(url: &str) -> bool {
     protocol(url) == Some(Protocol::Foreign)
 }
 
-/// Whether a URL is the base of an ntuple's objects (`ntpl+s3://…`).
+/// Whether a URL is the base of an ntuple's objects (`ntpl+s3://…`), or a container of DAOS (`daos://…`): not a file.
 #[must_use]
 pub fn is_object_set(url: &str) -> bool {
-    matches!(protocol(url), Some(Protocol::Objects(_)))
+    matches!(protocol(url), Some(Protocol::Objects(_) | Protocol::Daos))
+}
+
+/// Whether a URL is a container of DAOS.
+#[must_use]
+pub fn is_daos(url: &str) -> bool {
+    protocol(url) == Some(Protocol::Daos)
 }
 
 /// Whether a URL is an XRootD URL.

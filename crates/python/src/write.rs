@@ -304,6 +304,7 @@ impl NTupleWriter {
         Ok(AttributeSet {
             file: self.file.clone(),
             url: self.url.clone(),
+            ntuple: self.name.clone(),
             name: name.to_owned(),
             writer: self.writer.clone(),
             set: Mutex::new(Some(set)),
@@ -313,6 +314,7 @@ impl NTupleWriter {
     /// Completes the ntuple; returns its number of entries.
     fn finish(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         with_file(py, &self.file, &self.url, |file| {
+            file.turn_to(&self.name);
             match locked(&self.writer).take() {
                 Some(writer) => writer.finish(file).map(Some),
                 None => Ok(None),
@@ -328,6 +330,7 @@ impl NTupleWriter {
         work: impl FnOnce(&mut write::NTupleWriter, &mut Output) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let done = with_file(py, &self.file, &self.url, |file| {
+            file.turn_to(&self.name);
             locked(&self.writer)
                 .as_mut()
                 .map(|writer| work(writer, file))
@@ -342,6 +345,7 @@ impl NTupleWriter {
 pub struct AttributeSet {
     file: Arc<Mutex<Option<Output>>>,
     url: String,
+    ntuple: String,
     name: String,
     writer: Arc<Mutex<Option<write::NTupleWriter>>>,
     set: Mutex<Option<AttributeSetWriter>>,
@@ -365,6 +369,7 @@ impl AttributeSet {
         let batch = batches.get().first().cloned();
         let batch = batch.ok_or_else(|| usage("no values are given"))?;
         let done = with_file(py, &self.file, &self.url, |file| {
+            file.turn_to(&self.ntuple);
             let mut set = locked(&self.set);
             set.as_mut()
                 .map(|set| set.append(file, entry_start..entry_stop, &batch))
@@ -376,6 +381,7 @@ impl AttributeSet {
     /// Completes the attribute set.
     fn finish(&self, py: Python<'_>) -> PyResult<()> {
         with_file(py, &self.file, &self.url, |file| {
+            file.turn_to(&self.ntuple);
             match (locked(&self.set).take(), locked(&self.writer).as_mut()) {
                 (Some(set), Some(writer)) => set.finish(file, writer),
                 _ => Ok(()),

@@ -173,7 +173,7 @@ class FileWriter:
         object_size : str or int, optional
             Size of the objects of an ntuple that is written as objects (``ntpl+s3://bucket/prefix``): "page", one page
             in each object as ROOT writes them; "cluster"; or bytes, by default "16 MB": pages of a cluster are combined
-            up to this size.
+            up to this size. In DAOS, by default "1 MiB": pages of a column in a cluster.
         threads : int, optional
             Number of threads that encode and compress; by default the same as for the file.
 

@@ -18,7 +18,8 @@ use super::wanted::Unmatched;
 use crate::inputs::{Input, Opened};
 use crate::left_behind::{AllLeftBehind, LeftBehind, beside, named_together};
 use crate::ntuple::NTuple;
-use crate::open::{RNTUPLE_CLASS, while_it_grows};
+use crate::objects::RNTUPLE_CLASS;
+use crate::open::while_it_grows;
 use crate::opening::side_by_side;
 
 /// Reasons for leaving other objects behind.

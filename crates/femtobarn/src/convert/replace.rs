@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
-use femtobarn_io::Settings;
+use femtobarn_io::{Settings, is_daos};
 use femtobarn_rntuple::RNTupleError;
 
 use super::format::Format;
 use super::options::Replace;
 use super::tables::begins_as_table;
 use crate::inputs::{Opened, misused};
-use crate::open::{RNTUPLE_CLASS, open_source_with};
+use crate::objects::RNTUPLE_CLASS;
+use crate::open::open_source_with;
 use crate::staged::shown;
 use crate::writable::is_there;
 
@@ -31,6 +32,10 @@ impl Replace {
         settings: &Settings,
     ) -> Result<bool, RNTupleError> {
         let url = output.to_string_lossy();
+        if is_daos(&url) {
+            // other ntuples of the container stay
+            return Ok(self != Self::Nothing);
+        }
         if self == Self::Anything || !is_there(&url, settings)? {
             return Ok(self == Self::Anything);
         }

@@ -25,6 +25,7 @@ pub(crate) use names::{Chosen, counted, no_field};
 pub(crate) use opened::{ConvertedTrees, Opened, wanted};
 
 use crate::choice::Choice;
+use crate::daos::with_name;
 use crate::open::open_source_with;
 use crate::staged::shown;
 use crate::writable::{file_id, local};
@@ -52,7 +53,8 @@ impl Input {
 
     /// Opens the source of the file.
     pub(crate) fn open_source(&self) -> Result<Arc<dyn ByteSource>, RNTupleError> {
-        open_source_with(&self.url, &self.all_settings()?)
+        let url = with_name(&self.url, self.path.as_deref());
+        open_source_with(&url, &self.all_settings()?)
     }
 }
 

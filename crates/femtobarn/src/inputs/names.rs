@@ -9,7 +9,7 @@ use femtobarn_rntuple::schema::FieldId;
 use femtobarn_ttree::is_tree;
 
 use super::{Input, Opened, wanted};
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 use crate::pattern::Patterns;
 
 /// The top-level fields that match the given names and patterns, and their counters; all fields of ntuples that are

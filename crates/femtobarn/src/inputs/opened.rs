@@ -12,10 +12,8 @@ use femtobarn_rootfile::{FileWriter, Key, RootFile};
 use femtobarn_ttree::is_tree;
 
 use super::Input;
-use crate::objects;
-use crate::open::{
-    OpenOptions, RNTUPLE_CLASS, directory_of, open_reader_in, open_soundly, reader_of,
-};
+use crate::objects::{self, RNTUPLE_CLASS};
+use crate::open::{OpenOptions, directory_of, open_reader_in, open_soundly, reader_of};
 
 /// The ntuples that the trees of an input were converted to, in a file that is shared with other inputs.
 pub(crate) struct ConvertedTrees {

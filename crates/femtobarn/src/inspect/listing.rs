@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 
 use super::sizes::{Bytes, total};
 use crate::ntuple::NTuple;
-use crate::open::{OpenOptions, RNTUPLE_CLASS, look_into};
+use crate::objects::RNTUPLE_CLASS;
+use crate::open::{OpenOptions, look_into};
 use crate::url::is_folder;
 use crate::writable::local;
 

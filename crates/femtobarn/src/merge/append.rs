@@ -13,8 +13,8 @@ use super::trees::Trees;
 use super::{Job, MergeOptions, page_options};
 use crate::inputs::Chosen;
 use crate::inputs::{Opened, wanted};
+use crate::objects::RNTUPLE_CLASS;
 use crate::objects::holds_entries;
-use crate::open::RNTUPLE_CLASS;
 use crate::writable::{Output, lock};
 
 /// The contents of the output before.

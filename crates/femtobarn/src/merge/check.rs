@@ -12,8 +12,8 @@ use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::inputs::Input;
 use crate::inputs::{hinted, no_field};
 use crate::left_behind::{LeftBehind, beside, named_together};
+use crate::objects::RNTUPLE_CLASS;
 use crate::odd::telling;
-use crate::open::RNTUPLE_CLASS;
 
 use super::histograms::is_summed;
 

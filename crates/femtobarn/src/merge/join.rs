@@ -25,7 +25,7 @@ use crate::inputs::{
     counted, matched, open_joined,
 };
 use crate::left_behind::{LeftBehind, beside};
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, find_meant};
 use crate::staged::{StagedOutput, shown};
 use crate::writable::Output;

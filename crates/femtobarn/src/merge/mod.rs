@@ -51,7 +51,7 @@ use trees::Trees;
 
 use crate::inputs::{Chooser, Chosen, Input, Opened, Scope, share};
 use crate::left_behind::LeftBehind;
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
 use crate::staged::{StagedOutput, shown};
 use crate::writable::{Output, local};
@@ -350,6 +350,7 @@ impl<'o> Job<'o> {
         let first = ntuple.n_entries();
         let choose = choose.as_mut().map(|choose| choose as Choose<'_>);
         let takes = |name: &str| self.fields.takes(path, name);
+        self.file.turn_to(path);
         let added = ntuple.add(&mut self.file, &reader, &takes, choose, &tick)?;
         self.progress.bytes = bytes.into_inner();
         if self.options.level == Level::L0 {
@@ -444,6 +445,7 @@ impl<'o> Job<'o> {
             });
         }
         for (path, mut ntuple) in std::mem::take(&mut self.ntuples) {
+            self.file.turn_to(&path);
             if let Some(sets) = self.attributes.get(&path) {
                 sets.write(&mut self.file, &mut ntuple)?;
             }

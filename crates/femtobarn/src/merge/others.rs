@@ -10,7 +10,7 @@ use femtobarn_ttree::is_tree;
 use super::histograms::is_summed;
 use super::{Job, MergedInput, Opened, OtherObjects};
 use crate::left_behind::LeftBehind;
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 
 /// The class of anchors before version 1.0 of the format.
 const OLD_RNTUPLE_CLASS: &str = "ROOT::Experimental::RNTuple";

@@ -8,7 +8,7 @@ use femtobarn_rntuple::write::{Levels, Merged, hull};
 use serde_json::{Value, json};
 
 use crate::left_behind::{AllLeftBehind, LeftBehind};
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 use crate::proof::ProofReport;
 use crate::staged::Delivery;
 use crate::writable::Output;

@@ -33,18 +33,36 @@ impl Part {
 
     /// Number of entries to be taken.
     pub fn n_entries(&self) -> u64 {
-        self.steps.iter().map(|step| step.end - step.start).sum()
+        let entries = self.entries();
+        entries.end - entries.start
     }
 
     /// What is left to do if so many entries are done; none if the output has no ntuple yet.
     fn left(&self, done: Option<u64>) -> impl Iterator<Item = Range<u64>> {
-        let first = self.steps.first().map_or(0, |step| step.start);
-        let next = first + done.unwrap_or(0);
+        let next = self.entries().start + done.unwrap_or(0);
         let steps = self.steps.iter();
         steps.filter_map(move |step| match done {
             Some(_) if step.end <= next => None,
             _ => Some(step.start.max(next)..step.end),
         })
+    }
+
+    /// The entries of a step. If it has all of them, none are selected, so that the pages of all columns are kept.
+    fn chosen(&self, step: &Range<u64>, given: &MergeOptions) -> Entries {
+        if *step == self.entries() {
+            return given.entries.clone();
+        }
+        let number = |entry| i64::try_from(entry).ok();
+        Entries::Slice {
+            start: number(step.start),
+            stop: number(step.end),
+        }
+    }
+
+    fn entries(&self) -> Range<u64> {
+        let first = self.steps.first().map_or(0, |step| step.start);
+        let end = self.steps.last().map_or(0, |step| step.end);
+        first..end
     }
 }
 
@@ -86,17 +104,23 @@ pub(crate) fn make_in_steps(
         false => BTreeMap::new(),
     };
     made.n_before = done.values().sum();
-    let mut steps = Vec::new();
-    for part in parts {
-        let done = done.get(part.path()).copied();
-        steps.extend(part.left(done).map(|step| (part, step)));
-    }
+    let steps: Vec<(&[Input], Entries)> = match staged.has_steps() {
+        true => parts
+            .iter()
+            .zip(inputs.chunks(1))
+            .flat_map(|(part, input)| {
+                let left = part.left(done.get(part.path()).copied());
+                left.map(move |step| (input, part.chosen(&step, given)))
+            })
+            .collect(),
+        false => vec![(inputs.as_slice(), given.entries.clone())],
+    };
     let mut all = Progress::of(&inputs);
     let n_steps = steps.len();
-    for (at, (part, step)) in steps.into_iter().enumerate() {
+    for (at, (inputs, entries)) in steps.into_iter().enumerate() {
         let is_last = at + 1 == n_steps;
         let options = MergeOptions {
-            entries: part_entries(part, &step, given),
+            entries,
             ..given.clone()
         };
         let before = all;
@@ -115,7 +139,7 @@ pub(crate) fn make_in_steps(
                 Job::new(writer, &options, trees)
             }
         };
-        job.add_all(std::slice::from_ref(&part.input), &tick)?;
+        job.add_all(inputs, &tick)?;
         all.bytes += job.progress.bytes;
         all.n_bytes = all.n_bytes.max(job.progress.n_bytes);
         let (report, file) = job.finish()?;
@@ -141,18 +165,6 @@ pub(crate) fn make_in_steps(
     let tick = |sent| progress(all.sending(sent, made.bytes_out));
     made.delivery = staged.appear(given.verify, &tick)?;
     Ok(made)
-}
-
-/// The entries of a step. If it has all of the ntuple, none are selected, so that the pages of all columns are kept.
-fn part_entries(part: &Part, step: &Range<u64>, given: &MergeOptions) -> Entries {
-    if part.steps.len() == 1 && part.steps.first() == Some(step) {
-        return given.entries.clone();
-    }
-    let number = |entry| i64::try_from(entry).ok();
-    Entries::Slice {
-        start: number(step.start),
-        stop: number(step.end),
-    }
 }
 
 /// The ntuples of an output that is continued, and their numbers of entries.

@@ -18,7 +18,7 @@ use super::{Entries, MergeOptions, MergedInput, OnProgress, Opened, Progress};
 use crate::convert::{ConvertOptions, Origins, Replace, StagedTrees, TreeNames, TreesOf};
 use crate::inputs::{ConvertedTrees, Input};
 use crate::objects;
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 use crate::proof::find_meant;
 use crate::staged::StagedOutput;
 use crate::writable::local;

@@ -33,8 +33,7 @@ use values::{Comparer, Missing, Task};
 use crate::inputs::{
     Chooser, Entries, Input, JoinOptions, Opened, Scope, check_inputs, counted, no_field, wanted,
 };
-use crate::objects;
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::{self, RNTUPLE_CLASS};
 use crate::pattern::{Patterns, matches};
 use crate::writable::{file_id, local};
 

@@ -135,8 +135,12 @@ pub(super) fn describe(
     let hash = xxh3(header);
     let footer = context.decompress(footer.clone(), &anchor.footer, "footer")?;
     let footer = Footer::parse(&footer);
-    let footer =
+    let mut footer =
         footer.map_err(|error| context.malformed("footer", anchor.footer.stored.address, error))?;
+    for group in &mut footer.cluster_groups {
+        let address = &mut group.page_list.stored.address;
+        *address = context.store.page_list(*address);
+    }
     let at = anchor.header.stored.address;
     let like = |known: Arc<Parsed>| -> Result<Option<(Descriptor, KnownHeader)>, RNTupleError> {
         let descriptor = Descriptor::like(&known.descriptor, anchor, &footer);

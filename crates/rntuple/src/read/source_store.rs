@@ -201,6 +201,17 @@ impl PageStore for SourceStore {
         Ok(Some((Arc::new(store), anchor)))
     }
 
+    fn page_list(&self, located: PageAddress) -> PageAddress {
+        let lists = self.objects().map_or(0, |anchor| anchor.lists);
+        match located {
+            PageAddress::Object { id, offset } => PageAddress::Object {
+                id: id.saturating_add(lists),
+                offset,
+            },
+            PageAddress::File(_) | PageAddress::Unknown(_) => located,
+        }
+    }
+
     /// The other keys of a payload are checked when they are read.
     fn check(&self, stored: &StoredRange) -> Result<(), NotStored> {
         if let (PageAddress::Object { .. }, true) = (stored.address, self.objects.is_some()) {

@@ -50,6 +50,11 @@ pub trait PageStore: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// The address of a page list with a locator: another one, if the store numbers page lists apart from pages.
+    fn page_list(&self, located: PageAddress) -> PageAddress {
+        located
+    }
+
     /// Checks address and size of bytes, without reading them.
     ///
     /// # Errors

@@ -8,6 +8,10 @@ pub(super) const LARGE: u8 = 1;
 pub(super) const OBJECT: u8 = 2;
 pub(super) const IN_OBJECT: u8 = 3;
 
+/// The flag, in the reserved byte of an object's locator, of an object with several pages. ROOT wrote it to DAOS until February
+/// 2026.
+const CAGED: u8 = 1;
+
 /// Parses a locator of any type: where an envelope is stored, or a page without its checksum. An unknown type is skipped by
 /// the locator's own size.
 pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<StoredRange, SpecError> {
@@ -20,6 +24,7 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<StoredRange, SpecError> {
     let head = head.unsigned_abs();
     let own_size = (head & 0xffff) as usize;
     let kind = ((head >> 24) & 0x7f) as u8;
+    let is_caged = ((head >> 16) & 0xff) as u8 & CAGED != 0;
     let payload = own_size
         .checked_sub(4)
         .ok_or_else(|| SpecError::Unexpected {
@@ -41,8 +46,8 @@ pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<StoredRange, SpecError> {
                 12 => payload.u32("object locator size")?.into(),
                 _ => payload.u64("object locator size")?,
             };
-            let (id, offset) = match kind {
-                OBJECT => (payload.u64("object locator number")?, 0),
+            let (id, offset) = match (kind, is_caged) {
+                (OBJECT, false) => (payload.u64("object locator number")?, 0),
                 _ => {
                     let id = payload.u32("object locator number")?;
                     (id.into(), payload.u32("object locator offset")?)
@@ -139,6 +144,8 @@ mod tests {
         let place = [3, 2, 1, 0, 7, 6, 5, 4];
         for (head, size) in [
             ([0xf0u8, 0xff, 0xff, 0xfc], &9u32.to_le_bytes()[..]),
+            // a cage: a whole object with the flag
+            ([0xf0, 0xff, 0xfe, 0xfd], &9u32.to_le_bytes()),
             ([0xec, 0xff, 0xff, 0xfc], &(9u64 << 32).to_le_bytes()),
         ] {
             let bytes = [&head[..], size, &place].concat();

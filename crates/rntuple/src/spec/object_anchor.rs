@@ -17,6 +17,7 @@ const CLONE_TEMPLATE: &str = "${baseurl}/_clone/${name}";
 /// Further keys that only femtobarn writes; ROOT ignores them, but includes them in the checksum.
 const PACKED: &str = "femtobarnPacked";
 const BLOCKS: &str = "femtobarnBlocks";
+const LISTS: &str = "femtobarnLists";
 const SETS: &str = "femtobarnSets";
 const MARK: &str = "femtobarnMark";
 
@@ -37,6 +38,9 @@ pub struct ObjectAnchor {
     pub is_packed: bool,
     /// The first and the last number of each block of objects, if they are not one block.
     pub blocks: Vec<[u64; 2]>,
+    /// What is added to the numbers of page lists, if they are numbered apart from pages. No such anchor is stored: stores
+    /// with anchors of another form present them in this one.
+    pub lists: u64,
     /// The names of attribute sets.
     pub sets: Vec<String>,
     /// Who made the objects, as their metadata tell.
@@ -66,6 +70,7 @@ impl ObjectAnchor {
             bases: Vec::new(),
             is_packed: false,
             blocks: Vec::new(),
+            lists: 0,
             sets: Vec::new(),
             maker: None,
             mark: None,
@@ -122,6 +127,7 @@ impl ObjectAnchor {
             bases: bases(members.get(BASES))?,
             is_packed: members.get(PACKED) == Some(&Value::Bool(true)),
             blocks: blocks(members.get(BLOCKS)),
+            lists: members.get(LISTS).and_then(Value::as_u64).unwrap_or(0),
             sets: texts(members.get(SETS)),
             maker: optional(members.get(MAKER)),
             mark: optional(members.get(MARK)),
@@ -177,6 +183,9 @@ impl ObjectAnchor {
         }
         if !self.blocks.is_empty() {
             set(BLOCKS, self.blocks.clone().into());
+        }
+        if self.lists > 0 {
+            set(LISTS, self.lists.into());
         }
         if let Some(maker) = &self.maker {
             set(MAKER, maker.as_str().into());
@@ -320,6 +329,7 @@ mod tests {
         let mut own = example();
         own.is_packed = true;
         own.blocks = vec![[0, 7], [1 << 20, (1 << 20) + 3]];
+        own.lists = 1 << 31;
         own.mark = Some("mark".to_owned());
         own.bases = vec![OtherBase {
             first: 7,

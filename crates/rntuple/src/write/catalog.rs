@@ -82,7 +82,9 @@ impl Catalog {
             );
             return Err(unwritable(name, what));
         }
-        sink.check_place(&place(directory, name, options, false))?;
+        let place = place(directory, name, options, false);
+        sink.check_place(&place)?;
+        sink.begin(&place)?;
         Ok(Self {
             name: name.to_owned(),
             directory,

@@ -122,15 +122,9 @@ impl ObjectSink {
         replaced: Option<(SourceMeta, Option<ObjectAnchor>)>,
         settings: &Settings,
     ) -> Result<Self, RNTupleError> {
-        let given = settings.text("object_size")?;
-        let object_size = given.map(|text| {
-            ObjectSize::parse(&text).map_err(|what| IoError::Setting {
-                url: set.url().to_owned(),
-                what,
-            })
-        });
+        let object_size = ObjectSize::from_settings(settings, set.url())?;
         Ok(Self {
-            object_size: object_size.transpose()?.unwrap_or(ObjectSize::USUAL),
+            object_size: object_size.unwrap_or(ObjectSize::USUAL),
             n_bytes: 0,
             uploads: Uploads::new(Arc::new(set), settings)?,
             settings: settings.clone(),

@@ -1,6 +1,7 @@
 //! Options for writing an ntuple.
 
 use femtobarn_io::units::parse_bytes;
+use femtobarn_io::{IoError, Settings};
 
 /// The size of objects, if an ntuple is written as objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +20,19 @@ impl ObjectSize {
 
     /// The largest number of bytes. Each object is in memory until it is sent.
     pub const LARGEST: u64 = 1 << 30;
+
+    /// The setting `object_size`, if it is given.
+    ///
+    /// # Errors
+    /// If it is invalid.
+    pub fn from_settings(settings: &Settings, url: &str) -> Result<Option<Self>, IoError> {
+        let given = settings.text("object_size")?;
+        let parsed = given.map(|text| Self::parse(&text)).transpose();
+        parsed.map_err(|what| IoError::Setting {
+            url: url.to_owned(),
+            what,
+        })
+    }
 
     /// Parses "page", "cluster", or a number of bytes, as "16 MB".
     ///

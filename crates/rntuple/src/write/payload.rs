@@ -48,23 +48,36 @@ impl Envelopes {
     }
 }
 
-/// Writes pages; returns their addresses.
+/// Writes pages, of which those of a column are beside each other; `columns` has the column of each. Returns their
+/// addresses.
 pub(super) fn append_pages(
     sink: &mut dyn PageSink,
     pages: &[&SealedPage],
+    columns: &[usize],
     options: &WriteOptions,
 ) -> Result<Vec<PageAddress>, RNTupleError> {
     let bytes: Vec<&[u8]> = pages.iter().map(|page| page.bytes.as_slice()).collect();
-    append_bytes(sink, &bytes, options)
+    append_bytes(sink, &bytes, columns, options)
 }
 
-/// Writes stored pages; returns their addresses.
+/// Writes stored pages with the column of each; returns their addresses.
 pub(super) fn append_bytes(
     sink: &mut dyn PageSink,
     pages: &[&[u8]],
+    columns: &[usize],
     options: &WriteOptions,
 ) -> Result<Vec<PageAddress>, RNTupleError> {
-    let addresses = sink.append_pages(pages, options)?;
+    let mut addresses = Vec::with_capacity(pages.len());
+    if sink.joins_pages() {
+        let mut rest = pages;
+        for column in columns.chunk_by(|one, next| one == next) {
+            let (these, others) = rest.split_at(column.len().min(rest.len()));
+            addresses.append(&mut sink.append_pages(these, options)?);
+            rest = others;
+        }
+    } else {
+        addresses = sink.append_pages(pages, options)?;
+    }
     if addresses.len() == pages.len() {
         Ok(addresses)
     } else {
@@ -83,12 +96,14 @@ pub(super) fn append_cluster(
 ) -> Result<Vec<WrittenColumn>, RNTupleError> {
     let mut stored = Distinct::new(options.same_page_merging);
     let mut columns = Vec::with_capacity(cluster.columns.len());
-    for (column, first) in cluster.columns.iter().zip(first_elements) {
+    let mut owners = Vec::new();
+    for (at, (column, first)) in cluster.columns.iter().zip(first_elements).enumerate() {
         let places: Vec<usize> = column.pages.iter().map(|page| stored.place(page)).collect();
+        owners.resize(stored.pages.len(), at);
         columns.push((places, *first));
         *first += column.n_elements;
     }
-    let addresses = append_pages(sink, &stored.pages, options)?;
+    let addresses = append_pages(sink, &stored.pages, &owners, options)?;
     sink.end_cluster()?;
     let written = |(column, (places, first)): (&FilledColumn, (Vec<usize>, u64))| {
         let pages = column.pages.iter().zip(places).map(|(page, at)| {

@@ -57,6 +57,14 @@ pub trait PageSink: Send + Debug {
     /// If it cannot.
     fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError>;
 
+    /// Called when an ntuple is begun, at a place that was checked.
+    ///
+    /// # Errors
+    /// If it cannot be begun.
+    fn begin(&mut self, _place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        Ok(())
+    }
+
     /// Writes an envelope, or the anchor of an attribute set.
     ///
     /// # Errors
@@ -76,6 +84,11 @@ pub trait PageSink: Send + Debug {
         pages: &[&[u8]],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError>;
+
+    /// Whether pages are joined with their neighbours. Then the pages of each column are appended by their own calls.
+    fn joins_pages(&self) -> bool {
+        false
+    }
 
     /// Writes the anchor, which makes the ntuple visible.
     ///

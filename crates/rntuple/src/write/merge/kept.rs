@@ -186,18 +186,19 @@ impl NTupleMerger {
             .iter()
             .map(|page| page.bytes.len() as u64)
             .sum::<u64>();
-        self.append(sink, &sealed)
+        self.append(sink, &sealed, &vec![at; sealed.len()])
     }
 
-    /// Appends pages; returns them with their locations.
+    /// Appends pages with the column of each; returns them with their locations.
     fn append(
         &self,
         sink: &mut dyn PageSink,
         sealed: &[SealedPage],
+        columns: &[usize],
     ) -> Result<Vec<Page>, RNTupleError> {
         let has_checksum = self.options.write.page_checksums;
         let pages: Vec<&SealedPage> = sealed.iter().collect();
-        let addresses = append_pages(sink, &pages, &self.options.write)?;
+        let addresses = append_pages(sink, &pages, columns, &self.options.write)?;
         let stored = sealed.iter().zip(addresses);
         Ok(stored
             .map(|(page, address)| page.stored_at(address, has_checksum))
@@ -237,7 +238,8 @@ impl NTupleMerger {
                 return Err(RNTupleError::Interrupted);
             }
             let bytes: Vec<&[u8]> = made.iter().map(MadePage::bytes).collect();
-            let addresses = append_bytes(sink, &bytes, &self.options.write)?;
+            let columns: Vec<usize> = these.iter().map(|((at, _), _)| *at).collect();
+            let addresses = append_bytes(sink, &bytes, &columns, &self.options.write)?;
             let has_checksum = self.options.write.page_checksums;
             for (((id, page), made), address) in these.iter().zip(&made).zip(addresses) {
                 let written = match made {

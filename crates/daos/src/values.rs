@@ -1,0 +1,397 @@
+//! The values of an ntuple in a container: by name, and pages by the numbers in their locators.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::mapping::{
+    ANCHOR_SIZE, DKEY, DaosAnchor, EarlierPages, LISTS, Layout, Places, Spliced, ntuple_index,
+};
+use crate::{Container, DaosError, Existing, Fetch, ObjectClass, Update, ValueKey};
+
+/// The class that ROOT gave to metadata until June 2026.
+const EARLIER_CLASS: &str = "SX";
+
+/// The values of an ntuple.
+#[derive(Debug, Clone)]
+pub struct NTupleValues {
+    container: Arc<Container>,
+    places: Places,
+    /// The expected size of values whose sizes are not known.
+    room: u64,
+}
+
+/// The stored metadata of an ntuple, compressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Envelopes {
+    /// The header.
+    pub header: Bytes,
+    /// The footer.
+    pub footer: Bytes,
+}
+
+impl NTupleValues {
+    /// The values of a new ntuple. `class` is the object class of all but its anchor; `""` lets DAOS choose. No value with
+    /// pages will be larger than `largest_value`.
+    ///
+    /// # Errors
+    /// If there is no such class, or the container does not allow it.
+    pub fn new(container: Arc<Container>, name: &str, class: &str) -> Result<Self, DaosError> {
+        let anchor = container.class("")?;
+        let class = container.class(class)?;
+        let index = ntuple_index(name);
+        let places = Places {
+            index,
+            values: index,
+            anchor,
+            metadata: class,
+            pages: class,
+            first_list: LISTS,
+        };
+        Ok(Self {
+            container,
+            places,
+            room: 0,
+        })
+    }
+
+    /// The values and the anchor of the ntuple with the index of this name, if there is one. Its header has its name, which
+    /// may be another one with the same index.
+    ///
+    /// # Errors
+    /// If reading fails, or the anchor is damaged or of another version.
+    pub fn find(
+        container: Arc<Container>,
+        name: &str,
+    ) -> Result<Option<(Self, DaosAnchor)>, DaosError> {
+        let index = ntuple_index(name);
+        // a pool may not allow the earlier class
+        let chosen = container.class("")?;
+        let mut classes = vec![chosen];
+        classes.extend(
+            container
+                .class(EARLIER_CLASS)
+                .ok()
+                .filter(|class| *class != chosen),
+        );
+        let places = |class| Places {
+            index,
+            values: index,
+            anchor: class,
+            metadata: class,
+            pages: class,
+            first_list: 0,
+        };
+        let anchors = classes.iter().map(|&class| Fetch {
+            key: places(class).anchor(),
+            room: ANCHOR_SIZE as u64,
+        });
+        let found = container.fetch(&anchors.collect::<Vec<_>>())?;
+        let found = classes
+            .iter()
+            .zip(found)
+            .find_map(|(&class, found)| Some((class, found?)));
+        let Some((class, bytes)) = found else {
+            return Ok(None);
+        };
+        let anchor = DaosAnchor::parse(&bytes)?;
+        let mut values = Self {
+            places: places(class),
+            container,
+            room: anchor
+                .spliced
+                .map_or(0, |spliced| spliced.largest_value.into()),
+        };
+        match anchor.spliced {
+            Some(Spliced { class, index, .. }) => {
+                values.places.pages = class;
+                values.places.first_list = LISTS;
+                if index != 0 {
+                    values.places.values = index;
+                }
+            }
+            None => values.places.pages = values.container.class(&anchor.class)?,
+        }
+        values.places.metadata = values.metadata_class(&classes)?;
+        Ok(Some((values, anchor)))
+    }
+
+    /// The class with the header: that of pages, or an earlier one.
+    fn metadata_class(&self, earlier: &[ObjectClass]) -> Result<ObjectClass, DaosError> {
+        let pages = self.places.pages;
+        let mut classes = vec![pages];
+        classes.extend(earlier.iter().filter(|class| **class != pages));
+        let headers = classes.iter().map(|&metadata| {
+            Places {
+                metadata,
+                ..self.places
+            }
+            .header()
+        });
+        let sizes = self.container.sizes(&headers.collect::<Vec<_>>())?;
+        let found = classes.iter().zip(sizes).find(|(_, size)| size.is_some());
+        found
+            .map(|(class, _)| *class)
+            .ok_or_else(|| self.container.missing(self.places.header()))
+    }
+
+    /// Reserves so much memory for each value with pages from now on. Femtobarn's anchors have the size of the largest; for
+    /// ntuples with cages it is in the page lists. A larger value is read twice.
+    #[must_use]
+    pub fn with_largest_value(self, largest: u64) -> Self {
+        Self {
+            room: largest,
+            ..self
+        }
+    }
+
+    /// The container.
+    pub fn container(&self) -> &Arc<Container> {
+        &self.container
+    }
+
+    /// The keys of the values.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// Reads header and footer, whose sizes the anchor has, in one call.
+    ///
+    /// # Errors
+    /// If one is missing, has another size, or cannot be read.
+    pub fn read_envelopes(&self, anchor: &DaosAnchor) -> Result<Envelopes, DaosError> {
+        let fetch = |key, size: u32| Fetch {
+            key,
+            room: size.into(),
+        };
+        let header = fetch(self.places.header(), anchor.header_size);
+        let footer = fetch(self.places.footer(), anchor.footer_size);
+        let mut found = self.container.fetch(&[header, footer])?.into_iter();
+        let mut whole = |Fetch { key, room }| {
+            let value = found
+                .next()
+                .flatten()
+                .ok_or_else(|| self.container.missing(key))?;
+            match value.len() as u64 == room {
+                true => Ok(value),
+                false => Err(self.container.size_error(key, room, value.len() as u64)),
+            }
+        };
+        Ok(Envelopes {
+            header: whole(header)?,
+            footer: whole(footer)?,
+        })
+    }
+
+    /// Reads ranges of values, by their numbers, in one call. DAOS has only whole values: one with several ranges is read
+    /// once.
+    ///
+    /// # Errors
+    /// If one is missing, ends before a range, or cannot be read.
+    pub fn read(&self, wanted: &[(u64, Range<u64>)]) -> Result<Vec<Bytes>, DaosError> {
+        self.read_ranges(wanted, |number| {
+            let room = if number < LISTS { self.room } else { 0 };
+            Ok((self.key(number)?, room))
+        })
+    }
+
+    /// As [`read`](Self::read), for pages of the earlier layout, by the numbers that `pages` gave them.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read_earlier(
+        &self,
+        pages: &EarlierPages,
+        wanted: &[(u64, Range<u64>)],
+    ) -> Result<Vec<Bytes>, DaosError> {
+        self.read_ranges(wanted, |number| {
+            let at = usize::try_from(number).unwrap_or(usize::MAX);
+            let found = pages.value(&self.places, at);
+            found.ok_or_else(|| self.no_number(number))
+        })
+    }
+
+    /// Reads ranges of values, for which there is a key and the expected size of the value.
+    fn read_ranges(
+        &self,
+        wanted: &[(u64, Range<u64>)],
+        find: impl Fn(u64) -> Result<(ValueKey, u64), DaosError>,
+    ) -> Result<Vec<Bytes>, DaosError> {
+        let fetch = |(number, range): &(u64, Range<u64>)| {
+            let (key, room) = find(*number)?;
+            let room = range.end.max(room);
+            Ok(Fetch { key, room })
+        };
+        let fetches: Result<Vec<Fetch>, DaosError> = wanted.iter().map(fetch).collect();
+        let fetches = fetches?;
+        let found = self.container.fetch(&fetches)?;
+        fetches
+            .iter()
+            .zip(wanted)
+            .zip(found)
+            .map(|((&Fetch { key, .. }, (_, range)), found)| {
+                let value = found.ok_or_else(|| self.container.missing(key))?;
+                let size = value.len() as u64;
+                let part = || {
+                    let start = usize::try_from(range.start).ok()?;
+                    let end = usize::try_from(range.end).ok()?;
+                    (start <= end && range.end <= size).then(|| value.slice(start..end))
+                };
+                part().ok_or_else(|| self.container.size_error(key, range.end, size))
+            })
+            .collect()
+    }
+
+    /// The key of a number.
+    fn key(&self, number: u64) -> Result<ValueKey, DaosError> {
+        let key = self.places.numbered(number);
+        key.ok_or_else(|| self.no_number(number))
+    }
+
+    fn no_number(&self, number: u64) -> DaosError {
+        DaosError::NoNumber {
+            container: self.container.address().to_string(),
+            number,
+        }
+    }
+
+    /// Writes pages and page lists, by their numbers, each of several pieces. Existing values are replaced.
+    ///
+    /// # Errors
+    /// If writing fails, or a number is too large.
+    pub fn write(
+        &self,
+        values: impl IntoIterator<Item = (u64, Vec<Bytes>)>,
+    ) -> Result<(), DaosError> {
+        let update = |(number, parts)| {
+            let key = self.key(number)?;
+            Ok(Update { key, parts })
+        };
+        let all: Result<Vec<Update>, DaosError> = values.into_iter().map(update).collect();
+        self.container.update(&all?, Existing::Replaced)
+    }
+
+    /// Writes a value by its number, if there is none yet; returns whether there was none. Of several processes that write
+    /// the same, one succeeds.
+    ///
+    /// # Errors
+    /// If writing fails, or the number is too large.
+    pub fn claim(&self, number: u64, value: Bytes) -> Result<bool, DaosError> {
+        let update = Update {
+            key: self.key(number)?,
+            parts: vec![value],
+        };
+        match self.container.update(&[update], Existing::Refused) {
+            Ok(()) => Ok(true),
+            Err(DaosError::Exists { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The numbers of page lists that exist, and of what else was [claimed](Self::claim) among them.
+    ///
+    /// # Errors
+    /// If they cannot be listed.
+    pub fn lists(&self) -> Result<Vec<u64>, DaosError> {
+        let akeys = self.container.akeys(self.places.lists(), DKEY)?;
+        let first = self.places.first_list;
+        let number = |akey: u64| akey.checked_sub(first)?.checked_add(LISTS);
+        Ok(akeys.into_iter().filter_map(number).collect())
+    }
+
+    /// The sizes of values, by their numbers; none where there is no value.
+    ///
+    /// # Errors
+    /// If that fails, or a number is too large.
+    pub fn sizes(&self, numbers: &[u64]) -> Result<Vec<Option<u64>>, DaosError> {
+        let keys: Result<Vec<_>, _> = numbers.iter().map(|&number| self.key(number)).collect();
+        self.container.sizes(&keys?)
+    }
+
+    /// The same ntuple under another name: what is [published](Self::publish) refers to the pages and page lists of this one.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
+        let mut own = self.clone();
+        own.places.index = ntuple_index(name);
+        own
+    }
+
+    /// Writes header and footer, and last the anchor, which makes the ntuple visible. If all have one class, DAOS writes them
+    /// as one: then a reader of an ntuple that is replaced sees the old or the new one.
+    ///
+    /// # Errors
+    /// If writing fails, or the ntuple exists and is not to be replaced.
+    pub fn publish(
+        &self,
+        envelopes: &Envelopes,
+        anchor: &DaosAnchor,
+        existing: Existing,
+    ) -> Result<(), DaosError> {
+        let update = |key, value: Bytes| Update {
+            key,
+            parts: vec![value],
+        };
+        let anchor = update(
+            self.places.anchor(),
+            Bytes::copy_from_slice(&anchor.to_bytes()?),
+        );
+        let header = update(self.places.header(), envelopes.header.clone());
+        let footer = update(self.places.footer(), envelopes.footer.clone());
+        let is_one = anchor.key.object == header.key.object;
+        match is_one {
+            true => self.container.update(&[header, footer, anchor], existing),
+            false => {
+                self.container.update(&[header, footer], existing)?;
+                self.container.update(&[anchor], existing)
+            }
+        }
+    }
+
+    /// Removes anchor, header and footer.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn remove_envelopes(&self) -> Result<(), DaosError> {
+        let keys = [
+            self.places.anchor(),
+            self.places.header(),
+            self.places.footer(),
+        ];
+        self.container.punch_values(&keys)
+    }
+
+    /// Removes the anchor first, then everything else but pages.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn remove_metadata(&self) -> Result<(), DaosError> {
+        self.container.punch_values(&[self.places.anchor()])?;
+        self.container
+            .punch_objects(&self.places.metadata_objects())
+    }
+
+    /// Removes pages and page lists, by their numbers.
+    ///
+    /// # Errors
+    /// If that fails.
+    pub fn remove(&self, numbers: impl IntoIterator<Item = u64>) -> Result<(), DaosError> {
+        let keys: Result<Vec<_>, _> = numbers.into_iter().map(|number| self.key(number)).collect();
+        self.container.punch_values(&keys?)
+    }
+
+    /// The layout of an ntuple that ROOT wrote, by any of its pages: the number of its locator or cage, its cluster and its
+    /// column.
+    ///
+    /// # Errors
+    /// If the page is in neither layout, or reading fails.
+    pub fn layout(&self, number: u64, cluster: u64, column: u64) -> Result<Layout, DaosError> {
+        let of_cluster = self.places.page_of_cluster(cluster, column, number);
+        let page = self.key(number)?;
+        match self.container.sizes(&[page, of_cluster])?.as_slice() {
+            [Some(_), _] => Ok(Layout::ObjectPerPage),
+            [None, Some(_)] => Ok(Layout::ObjectPerCluster),
+            _ => Err(self.container.missing(page)),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Writing ntuples to a container.
+
+use std::sync::Arc;
+
+use femtobarn_daos::mapping::{DaosAnchor, LISTS};
+use femtobarn_daos::{Address, Container, Existing as InContainer, NTupleValues, add_name};
+use femtobarn_io::{IoError, Settings};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::spec::{Anchor, PageAddress};
+use femtobarn_rntuple::write::{
+    Existing, ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions,
+};
+use femtobarn_rootfile::FileWriter;
+
+use super::source::open_values;
+use super::sweep::Old;
+use super::writing::{BLOCK, Preview, Writing};
+use super::{requests_by, unopened, unwritten};
+
+/// Ntuples that are written to a container. They appear when it is [finished](Self::finish).
+#[derive(Debug)]
+pub struct DaosSink {
+    container: Arc<Container>,
+    url: String,
+    settings: Settings,
+    replaces: bool,
+    class: String,
+    object_size: Option<ObjectSize>,
+    ntuples: Vec<(Writing, Option<Replaced>)>,
+    /// The ntuple that is being written.
+    current: usize,
+}
+
+/// Ntuples that can be read until this is dropped, but are not visible yet.
+#[derive(Debug)]
+pub(crate) struct DaosPreview {
+    url: String,
+    _ntuples: Vec<Preview>,
+}
+
+impl DaosPreview {
+    /// The URL where they can be read.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// An ntuple that will be replaced: its anchor, and its values.
+#[derive(Debug)]
+struct Replaced {
+    anchor: DaosAnchor,
+    old: Old,
+}
+
+impl DaosSink {
+    /// Begins to write to `daos://POOL/CONTAINER`, which is created if it does not exist; `replaces` tells whether ntuples are
+    /// replaced.
+    ///
+    /// # Errors
+    /// If the URL or a setting is invalid, the library of DAOS is missing, or the container cannot be opened.
+    pub fn create(url: &str, replaces: bool, settings: &Settings) -> Result<Self, RNTupleError> {
+        let (address, name) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
+        if let Some(name) = name {
+            return Err(IoError::NoUrl {
+                url: url.to_owned(),
+                what: format!(
+                    "ntuples are written to {address}: give the name of the ntuple ({name}) apart from it"
+                ),
+            }
+            .into());
+        }
+        let container = Container::create(&address, requests_by(settings)?);
+        let container = Arc::new(container.map_err(|error| unopened(url, error))?);
+        let url = address.to_string();
+        let own = Self {
+            object_size: ObjectSize::from_settings(settings, &url)?,
+            container,
+            url,
+            settings: settings.clone(),
+            replaces,
+            class: settings.text("object_class")?.unwrap_or_default(),
+            ntuples: Vec::new(),
+            current: 0,
+        };
+        own.values("")?;
+        Ok(own)
+    }
+
+    /// The URL of the container.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Bytes of the values.
+    pub fn n_bytes(&self) -> u64 {
+        self.ntuples.iter().map(|(own, _)| own.n_bytes()).sum()
+    }
+
+    /// The values of a new ntuple.
+    fn values(&self, name: &str) -> Result<NTupleValues, RNTupleError> {
+        let values = NTupleValues::new(self.container.clone(), name, &self.class);
+        Ok(values.map_err(|error| unwritten(&self.url, error))?)
+    }
+
+    fn find(&self, name: &str) -> Result<Option<(NTupleValues, DaosAnchor)>, RNTupleError> {
+        let found = NTupleValues::find(self.container.clone(), name);
+        Ok(found.map_err(|error| unwritten(&self.ntuple(name), error))?)
+    }
+
+    fn ntuple(&self, name: &str) -> String {
+        format!("{}:{name}", self.url)
+    }
+
+    /// What is known of an existing ntuple.
+    fn replaced(&self, name: &str) -> Result<Option<Replaced>, RNTupleError> {
+        let Some((values, anchor)) = self.find(name)? else {
+            return Ok(None);
+        };
+        let url = self.ntuple(name);
+        if !self.replaces {
+            return Err(IoError::Exists { url }.into());
+        }
+        if !self.class.is_empty() {
+            // header and anchor are not written as one then
+            let why = "an existing ntuple cannot be replaced by one with an object class: write it without one, or \
+                       under another name";
+            return Err(IoError::NotWritten { url, why }.into());
+        }
+        let reader = open_values(values.clone(), &anchor, (&self.url, name), &self.settings)?;
+        let old = Old::of(values, &anchor, &reader)?;
+        Ok(Some(Replaced { anchor, old }))
+    }
+
+    /// What is written from now on belongs to the ntuple with this name.
+    pub(crate) fn turn_to(&mut self, name: &str) {
+        let found = self.ntuples.iter().position(|(own, _)| own.name == name);
+        self.current = found.unwrap_or(self.current);
+    }
+
+    /// The ntuple that is being written.
+    fn current(&mut self) -> Result<&mut Writing, RNTupleError> {
+        let current = self.ntuples.get_mut(self.current).map(|(own, _)| own);
+        current.ok_or_else(|| RNTupleError::internal("no ntuple was begun"))
+    }
+
+    /// Waits until all values exist. Only anchors are missing then.
+    ///
+    /// # Errors
+    /// If a value cannot be written.
+    pub fn complete(&mut self) -> Result<(), RNTupleError> {
+        self.ntuples
+            .iter_mut()
+            .try_for_each(|(own, _)| own.complete())
+    }
+
+    /// Has the [complete](Self::complete) ntuples appear under other names, so that they can be read before they are visible.
+    ///
+    /// # Errors
+    /// If an anchor cannot be written.
+    pub(crate) fn preview(&self) -> Result<DaosPreview, RNTupleError> {
+        let all = self.ntuples.iter().map(|(own, _)| own.preview());
+        let all: Vec<Preview> = all.collect::<Result<_, _>>()?;
+        let names: Vec<&str> = all.iter().map(|own| own.name.as_str()).collect();
+        Ok(DaosPreview {
+            url: self.ntuple(&names.join(",")),
+            _ntuples: all,
+        })
+    }
+
+    /// Makes the ntuples visible, each with all of its entries, and removes the values of those that they replace.
+    ///
+    /// # Errors
+    /// If a value cannot be written, or another writer was faster.
+    pub fn finish(mut self) -> Result<ObjectsWritten, RNTupleError> {
+        self.complete()?;
+        let mut written = ObjectsWritten::default();
+        for at in 0..self.ntuples.len() {
+            let Some((own, replaced)) = self.ntuples.get(at) else {
+                continue;
+            };
+            let name = own.name.clone();
+            let existing = match replaced {
+                None => InContainer::Refused,
+                Some(replaced) => {
+                    // DAOS has no condition on a value: a change in the next moment is not noticed
+                    let now = self.find(&name)?.map(|(_, anchor)| anchor);
+                    if now.as_ref() != Some(&replaced.anchor) {
+                        let url = self.ntuple(&name);
+                        return Err(IoError::Changed { url }.into());
+                    }
+                    InContainer::Replaced
+                }
+            };
+            let named = add_name(&self.container, &name);
+            named.map_err(|error| unwritten(&self.url, error))?;
+            if let Some((own, replaced)) = self.ntuples.get_mut(at) {
+                own.publish(existing)?;
+                own.keep();
+                let values = own.written();
+                written.objects += values.objects;
+                written.bytes += values.bytes;
+                if let Some(replaced) = replaced.take() {
+                    // the ntuple is complete: what remains of the other one is found by a sweep
+                    let _ = replaced.old.remove();
+                }
+            }
+        }
+        if self.ntuples.is_empty() {
+            let why = "no ntuple was written to it";
+            let url = self.url.clone();
+            return Err(IoError::NotWritten { url, why }.into());
+        }
+        written.requests = self.container.n_requests();
+        Ok(written)
+    }
+}
+
+impl PageSink for DaosSink {
+    fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        let name = place.name;
+        let what = if place.directory != 0 {
+            "containers of DAOS have no directories: write the ntuple under another name"
+        } else if place.existing == Existing::Continued {
+            "cannot add to an ntuple in DAOS: write a new one"
+        } else if self.ntuples.iter().any(|(own, _)| own.name == name) {
+            "it is being written already: give another name"
+        } else {
+            return Ok(());
+        };
+        Err(RNTupleError::Usage {
+            what: format!("{}: {what}", self.ntuple(name)),
+        })
+    }
+
+    fn begin(&mut self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        self.check_place(place)?;
+        let replaced = self.replaced(place.name)?;
+        // ROOT gives numbers from 0 on, without claims
+        let next_block = replaced
+            .as_ref()
+            .map_or(0, |replaced| match replaced.anchor.spliced {
+                Some(_) => 0,
+                None => {
+                    let pages = replaced
+                        .old
+                        .numbers()
+                        .iter()
+                        .filter(|&&number| number < LISTS);
+                    pages.max().map_or(0, |last| last / BLOCK + 1)
+                }
+            });
+        let own = Writing::new(
+            (&self.url, place.name),
+            self.values(place.name)?,
+            &self.class,
+            self.object_size,
+            next_block,
+        );
+        self.current = self.ntuples.len();
+        self.ntuples.push((own, replaced));
+        Ok(())
+    }
+
+    fn append_payload(
+        &mut self,
+        payload: &[u8],
+        options: &WriteOptions,
+    ) -> Result<PageAddress, RNTupleError> {
+        self.current()?.append_payload(payload, options)
+    }
+
+    fn append_pages(
+        &mut self,
+        pages: &[&[u8]],
+        options: &WriteOptions,
+    ) -> Result<Vec<PageAddress>, RNTupleError> {
+        self.current()?.append_pages(pages, options)
+    }
+
+    fn joins_pages(&self) -> bool {
+        true
+    }
+
+    fn publish(&mut self, place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError> {
+        PageSink::publish(self.current()?, place, anchor)
+    }
+
+    fn attribute_set(&mut self, name: &str) -> Result<&mut dyn PageSink, RNTupleError> {
+        self.current()?.attribute_set(name)
+    }
+
+    fn links_sets(&self) -> bool {
+        false
+    }
+
+    fn file(&mut self) -> Option<&mut FileWriter> {
+        None
+    }
+}

@@ -1,0 +1,548 @@
+//! Writing one ntuple: numbers of values, joining of pages, and requests in the background.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::ops::Range;
+use std::process;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use femtobarn_daos::mapping::{DaosAnchor, HEADER, LISTS, Piece, SPLICE_BYTES, Spliced, splice};
+use femtobarn_daos::{Container, DaosError, Envelopes, Existing, NTupleValues};
+use femtobarn_io::IoError;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::spec::{Anchor, EnvelopeLink, PageAddress};
+use femtobarn_rntuple::write::{ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
+use femtobarn_rootfile::FileWriter;
+
+use super::source::{PREVIEW, set_base, set_name};
+use super::unwritten;
+
+/// Numbers of pages in a block, and of page lists.
+pub(super) const BLOCK: u64 = 1 << 20;
+/// Blocks of an ntuple.
+const BLOCKS: u64 = LISTS / BLOCK;
+/// Bytes that are written together. At most three times as many are in memory.
+const BATCH: u64 = 16 << 20;
+/// The age of claims at which they are renewed.
+const CLAIM_AGAIN: Duration = Duration::from_secs(60);
+
+/// Values, as the pieces that they are joined of.
+type Batch = Vec<(u64, Vec<Bytes>)>;
+
+/// An ntuple that is being written. If it is dropped before it is [kept](Self::keep), its values are removed.
+#[derive(Debug)]
+pub(super) struct Writing {
+    url: String,
+    pub name: String,
+    values: NTupleValues,
+    /// The object class as it was given.
+    class: String,
+    /// The size of values with pages, unless options say another.
+    object_size: Option<ObjectSize>,
+    blocks: Vec<Block>,
+    next_block: u64,
+    claimed: Instant,
+    pending: Batch,
+    pending_bytes: u64,
+    writes: Writes,
+    /// The first payload, which is the header, and the last one, which is the footer in the end.
+    first: Option<(u64, Bytes)>,
+    last: Option<(u64, Bytes)>,
+    largest_value: u64,
+    anchor: Option<Anchor>,
+    sets: BTreeMap<String, Writing>,
+    written: ObjectsWritten,
+    is_published: bool,
+    is_kept: bool,
+}
+
+/// Numbers that belong to this writer, as it has written the first number of page lists: pages from `first` on, and page lists
+/// from `LISTS + first` on.
+#[derive(Debug)]
+struct Block {
+    first: u64,
+    n_pages: u64,
+    n_lists: u64,
+}
+
+impl Block {
+    fn numbers(&self) -> [Range<u64>; 2] {
+        let Self {
+            first,
+            n_pages,
+            n_lists,
+        } = self;
+        let list = LISTS + first;
+        [*first..first + n_pages, list..list + n_lists]
+    }
+}
+
+/// The name of an ntuple that is read before it is visible.
+pub(super) fn preview_name(index: u32, block: u64) -> String {
+    format!("{index:08x}/{block}{PREVIEW}")
+}
+
+/// The content of a claim: the time, in seconds.
+fn now() -> Bytes {
+    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    Bytes::copy_from_slice(&since.as_secs().to_le_bytes())
+}
+
+/// The claims of blocks that numbers belong to.
+pub(super) fn claims(numbers: &[u64]) -> Vec<u64> {
+    let first = |number: &u64| LISTS + (number % LISTS) / BLOCK * BLOCK;
+    let mut claims: Vec<u64> = numbers.iter().map(first).collect();
+    claims.sort_unstable();
+    claims.dedup();
+    claims
+}
+
+impl Writing {
+    /// Begins an ntuple, with numbers from a block on.
+    pub fn new(
+        (url, name): (&str, &str),
+        values: NTupleValues,
+        class: &str,
+        object_size: Option<ObjectSize>,
+        next_block: u64,
+    ) -> Self {
+        Self {
+            url: url.to_owned(),
+            name: name.to_owned(),
+            writes: Writes::new(values.clone()),
+            values,
+            class: class.to_owned(),
+            object_size,
+            blocks: Vec::new(),
+            next_block,
+            claimed: Instant::now(),
+            pending: Vec::new(),
+            pending_bytes: 0,
+            first: None,
+            last: None,
+            largest_value: 0,
+            anchor: None,
+            sets: BTreeMap::new(),
+            written: ObjectsWritten::default(),
+            is_published: false,
+            is_kept: false,
+        }
+    }
+
+    pub fn n_bytes(&self) -> u64 {
+        let sets = self.sets.values().map(Self::n_bytes);
+        self.written.bytes + sets.sum::<u64>()
+    }
+
+    /// Values of the ntuple and of its attribute sets, without anchors.
+    pub fn written(&self) -> ObjectsWritten {
+        let mut all = self.written;
+        for set in self.sets.values() {
+            let own = set.written();
+            all.objects += own.objects;
+            all.bytes += own.bytes;
+        }
+        all
+    }
+
+    fn failed(&self, error: DaosError) -> RNTupleError {
+        unwritten(&self.url, error).into()
+    }
+
+    /// The block with free numbers of a kind.
+    fn block(&mut self, is_full: impl Fn(&Block) -> bool) -> Result<&mut Block, RNTupleError> {
+        if self.blocks.last().is_none_or(is_full) {
+            self.claim()?;
+        }
+        let block = self.blocks.last_mut();
+        block.ok_or_else(|| RNTupleError::internal("no block of numbers"))
+    }
+
+    fn claim(&mut self) -> Result<(), RNTupleError> {
+        while self.next_block < BLOCKS {
+            let first = self.next_block * BLOCK;
+            self.next_block += 1;
+            let claimed = self.values.claim(LISTS + first, now());
+            if claimed.map_err(|error| self.failed(error))? {
+                self.blocks.push(Block {
+                    first,
+                    n_pages: 0,
+                    n_lists: 1,
+                });
+                self.claimed = Instant::now();
+                return Ok(());
+            }
+        }
+        let why = "no numbers of pages are left: `fb sweep` removes what killed writers have left";
+        let url = self.url.clone();
+        Err(IoError::NotWritten { url, why }.into())
+    }
+
+    fn page_number(&mut self) -> Result<u64, RNTupleError> {
+        let block = self.block(|block| block.n_pages == BLOCK)?;
+        block.n_pages += 1;
+        Ok(block.first + block.n_pages - 1)
+    }
+
+    fn list_number(&mut self) -> Result<u64, RNTupleError> {
+        let block = self.block(|block| {
+            block.n_lists == BLOCK || LISTS + block.first + block.n_lists >= HEADER
+        })?;
+        block.n_lists += 1;
+        Ok(LISTS + block.first + block.n_lists - 1)
+    }
+
+    /// Begins to write a value.
+    fn put(&mut self, number: u64, parts: Vec<Bytes>) -> Result<(), RNTupleError> {
+        let n = parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        if number < LISTS {
+            self.largest_value = self.largest_value.max(n);
+        }
+        self.written.objects += 1;
+        self.written.bytes += n;
+        self.pending.push((number, parts));
+        self.pending_bytes += n;
+        if self.pending_bytes >= BATCH {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), RNTupleError> {
+        self.pending_bytes = 0;
+        let mut batch = mem::take(&mut self.pending);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        // a sweep removes the values of writers that have not claimed their blocks for long
+        if self.claimed.elapsed() >= CLAIM_AGAIN {
+            self.claimed = Instant::now();
+            let claims = self.blocks.iter().map(|block| LISTS + block.first);
+            batch.extend(claims.map(|claim| (claim, vec![now()])));
+        }
+        Ok(self.writes.send(&self.url, batch)?)
+    }
+
+    /// Waits until all values but header, footer and anchor exist. Attribute sets are published: their names belong to this
+    /// writer, and only its anchor tells them.
+    pub fn complete(&mut self) -> Result<(), RNTupleError> {
+        self.flush()?;
+        for set in self.sets.values_mut() {
+            set.complete()?;
+            if !set.is_published {
+                set.publish(Existing::Replaced)?;
+            }
+        }
+        Ok(self.writes.wait(&self.url)?)
+    }
+
+    /// What is written last.
+    fn last(&self) -> Result<(Envelopes, DaosAnchor), RNTupleError> {
+        let Some(anchor) = self.anchor else {
+            let why = "no ntuple was written to it";
+            let url = self.url.clone();
+            return Err(IoError::NotWritten { url, why }.into());
+        };
+        let payload = |link: &EnvelopeLink| {
+            let payloads = self.first.iter().chain(&self.last);
+            let mut found = payloads.filter(|(id, _)| {
+                link.stored.address == PageAddress::Object { id: *id, offset: 0 }
+            });
+            let found = found.next().map(|(_, bytes)| bytes.clone());
+            found.ok_or_else(|| {
+                RNTupleError::internal("header or footer is not the first or last payload")
+            })
+        };
+        let envelopes = Envelopes {
+            header: payload(&anchor.header)?,
+            footer: payload(&anchor.footer)?,
+        };
+        let size = |size: u64| {
+            u32::try_from(size).map_err(|_| RNTupleError::Usage {
+                what: format!("{}: header and footer have at most 4 GiB in DAOS", self.url),
+            })
+        };
+        let places = self.values.places();
+        let block = self.blocks.first().map_or(0, |block| block.first);
+        let anchor = DaosAnchor {
+            version: anchor.version,
+            header_size: size(anchor.header.stored.size)?,
+            header_length: size(anchor.header.length)?,
+            footer_size: size(anchor.footer.stored.size)?,
+            footer_length: size(anchor.footer.length)?,
+            class: self.class.clone(),
+            spliced: Some(Spliced {
+                class: places.pages,
+                largest_value: size(self.largest_value)?,
+                block: size(block)?,
+                index: 0,
+            }),
+        };
+        Ok((envelopes, anchor))
+    }
+
+    /// Makes the complete ntuple visible.
+    pub fn publish(&mut self, existing: Existing) -> Result<(), RNTupleError> {
+        let (envelopes, anchor) = self.last()?;
+        let published = self.values.publish(&envelopes, &anchor, existing);
+        published.map_err(|error| match error {
+            DaosError::Exists { .. } => IoError::Exists {
+                url: format!("{}:{}", self.url, self.name),
+            }
+            .into(),
+            error => self.failed(error),
+        })?;
+        let sizes = [&envelopes.header, &envelopes.footer].map(|bytes| bytes.len() as u64);
+        self.written.objects += 2;
+        self.written.bytes += sizes.iter().sum::<u64>();
+        self.is_published = true;
+        Ok(())
+    }
+
+    /// Keeps the values when this is dropped.
+    pub fn keep(&mut self) {
+        self.is_kept = true;
+        self.sets.values_mut().for_each(Self::keep);
+    }
+
+    /// Has the complete ntuple appear under another name.
+    pub fn preview(&self) -> Result<Preview, RNTupleError> {
+        let (envelopes, mut anchor) = self.last()?;
+        let places = self.values.places();
+        if let Some(spliced) = &mut anchor.spliced {
+            spliced.index = places.values;
+        }
+        let block = self.blocks.first().map_or(0, |block| block.first);
+        let name = preview_name(places.values, block);
+        let preview = Preview {
+            values: self.values.named(&name),
+            name,
+        };
+        // no other writer has this block
+        let published = preview
+            .values
+            .publish(&envelopes, &anchor, Existing::Replaced);
+        published.map_err(|error| self.failed(error))?;
+        Ok(preview)
+    }
+
+    /// Writes pages of a column, joined to values up to a size.
+    fn join(&mut self, pages: &[&[u8]], most: u64) -> Result<Vec<PageAddress>, RNTupleError> {
+        let sizes: Vec<u64> = pages.iter().map(|page| page.len() as u64).collect();
+        let mut pages = pages.iter();
+        let mut addresses = Vec::with_capacity(sizes.len());
+        for value in splice(&sizes, most).chunk_by(|one, next| one.value == next.value) {
+            let id = self.page_number()?;
+            addresses.extend(
+                value
+                    .iter()
+                    .map(|&Piece { offset, .. }| PageAddress::Object { id, offset }),
+            );
+            let parts = pages.by_ref().take(value.len());
+            self.put(id, parts.map(|page| Bytes::copy_from_slice(page)).collect())?;
+        }
+        Ok(addresses)
+    }
+}
+
+impl PageSink for Writing {
+    fn check_place(&self, _place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
+        Ok(())
+    }
+
+    fn append_payload(
+        &mut self,
+        payload: &[u8],
+        _options: &WriteOptions,
+    ) -> Result<PageAddress, RNTupleError> {
+        let id = self.list_number()?;
+        let payload = (id, Bytes::copy_from_slice(payload));
+        if self.first.is_none() {
+            self.first = Some(payload);
+        } else if let Some((number, list)) = self.last.replace(payload) {
+            self.put(number, vec![list])?;
+        }
+        Ok(PageAddress::Object { id, offset: 0 })
+    }
+
+    fn append_pages(
+        &mut self,
+        pages: &[&[u8]],
+        options: &WriteOptions,
+    ) -> Result<Vec<PageAddress>, RNTupleError> {
+        let most = match options.object_size.or(self.object_size) {
+            None => SPLICE_BYTES,
+            Some(ObjectSize::Page) => 0,
+            Some(ObjectSize::Bytes(most)) => most.min(ObjectSize::LARGEST),
+            Some(ObjectSize::Cluster) => ObjectSize::LARGEST,
+        };
+        self.join(pages, most)
+    }
+
+    fn joins_pages(&self) -> bool {
+        true
+    }
+
+    fn publish(&mut self, _place: &SinkPlace<'_>, anchor: &Anchor) -> Result<(), RNTupleError> {
+        self.anchor = Some(*anchor);
+        Ok(())
+    }
+
+    fn attribute_set(&mut self, name: &str) -> Result<&mut dyn PageSink, RNTupleError> {
+        if !self.sets.contains_key(name) {
+            let block = self.block(|_| false)?.first;
+            let full = set_name(self.values.places().values, block, &set_base(name));
+            let container: Arc<Container> = self.values.container().clone();
+            let values = NTupleValues::new(container, &full, &self.class);
+            let values = values.map_err(|error| self.failed(error))?;
+            let place = (self.url.as_str(), full.as_str());
+            let set = Self::new(place, values, &self.class, self.object_size, 0);
+            self.sets.insert(name.to_owned(), set);
+        }
+        match self.sets.get_mut(name) {
+            Some(set) => Ok(set),
+            None => Err(RNTupleError::internal("an attribute set is missing")),
+        }
+    }
+
+    fn links_sets(&self) -> bool {
+        false
+    }
+
+    fn file(&mut self) -> Option<&mut FileWriter> {
+        None
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // the values of a forked process are those of its parent
+        if self.is_kept || !self.writes.is_own() {
+            return;
+        }
+        self.writes.end();
+        // what remains is not visible, and is found by a sweep
+        if self.is_published && self.values.remove_envelopes().is_err() {
+            return;
+        }
+        let numbers = self.blocks.iter().flat_map(Block::numbers).flatten();
+        let _ = self.values.remove(numbers);
+    }
+}
+
+/// An ntuple that can be read, but does not exist yet under its own name.
+#[derive(Debug)]
+pub(super) struct Preview {
+    pub name: String,
+    values: NTupleValues,
+}
+
+impl Drop for Preview {
+    fn drop(&mut self) {
+        // one that remains is found by a sweep
+        let _ = self.values.remove_envelopes();
+    }
+}
+
+/// Writes batches in a thread, one after the other, while the next one is collected. An error is returned by the next call.
+#[derive(Debug)]
+struct Writes {
+    values: NTupleValues,
+    worker: Option<(SyncSender<Batch>, JoinHandle<()>)>,
+    failure: Arc<Mutex<Option<DaosError>>>,
+    has_failed: bool,
+    /// The process that has the thread.
+    owner: u32,
+}
+
+impl Writes {
+    fn new(values: NTupleValues) -> Self {
+        Self {
+            values,
+            worker: None,
+            failure: Arc::default(),
+            has_failed: false,
+            owner: process::id(),
+        }
+    }
+
+    fn is_own(&self) -> bool {
+        self.owner == process::id()
+    }
+
+    fn send(&mut self, url: &str, batch: Batch) -> Result<(), IoError> {
+        self.check(url)?;
+        if self.worker.is_none() {
+            let (values, failure) = (self.values.clone(), self.failure.clone());
+            let (sender, receiver) = sync_channel::<Batch>(1);
+            let work = move || {
+                for batch in receiver {
+                    if let Err(error) = values.write(batch) {
+                        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                        break;
+                    }
+                }
+            };
+            let thread = thread::Builder::new().name("daos-writes".to_owned());
+            let thread = thread.spawn(work).map_err(|source| IoError::Create {
+                url: url.to_owned(),
+                source,
+            })?;
+            self.worker = Some((sender, thread));
+        }
+        let sent = self.worker.as_ref().map(|(sender, _)| sender.send(batch));
+        match sent {
+            Some(Ok(())) => Ok(()),
+            // it has ended with an error
+            _ => self.wait(url),
+        }
+    }
+
+    /// Waits until all is written.
+    fn wait(&mut self, url: &str) -> Result<(), IoError> {
+        if self.is_own() {
+            self.end();
+        }
+        self.check(url)
+    }
+
+    fn end(&mut self) {
+        if let Some((sender, thread)) = self.worker.take() {
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+
+    fn check(&mut self, url: &str) -> Result<(), IoError> {
+        let refused = |why| IoError::NotWritten {
+            url: url.to_owned(),
+            why,
+        };
+        if !self.is_own() {
+            return Err(refused("another process has started to write this ntuple"));
+        }
+        let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        match (failure.take(), self.has_failed) {
+            (Some(error), _) => {
+                self.has_failed = true;
+                Err(unwritten(url, error))
+            }
+            (None, true) => Err(refused("an earlier value could not be written")),
+            (None, false) => Ok(()),
+        }
+    }
+}
+
+impl Drop for Writes {
+    fn drop(&mut self) {
+        match self.is_own() {
+            true => self.end(),
+            // the thread does not exist here
+            false => mem::forget(self.worker.take()),
+        }
+    }
+}
