@@ -28,6 +28,7 @@ from femtobarn._files.rdataframe import rdataframe
 from femtobarn._files.report import Report
 from femtobarn._files.tracing import Recording, Replay, record, replay, report
 from femtobarn._operations.convert import ConvertReport, convert
+from femtobarn._operations.cost import Costs, LayoutCost, cost
 from femtobarn._operations.join import join_columns
 from femtobarn._operations.left_behind import LeftBehind
 from femtobarn._operations.merge import MergeReport, merge
@@ -89,6 +90,7 @@ __all__ = [
     "Class",
     "Cluster",
     "ConvertReport",
+    "Costs",
     "DataSet",
     "DataStore",
     "Entry",
@@ -112,6 +114,7 @@ __all__ = [
     "Info",
     "IngestReport",
     "KeyNotFoundError",
+    "LayoutCost",
     "LeftBehind",
     "Listing",
     "LumiMask",
@@ -158,6 +161,7 @@ __all__ = [
     "clone",
     "concatenate",
     "convert",
+    "cost",
     "create",
     "export",
     "hdf5_schema",

@@ -685,5 +685,14 @@ def replay(
     draw: bool,
     settings: dict[str, str],
 ) -> tuple[str, str, str | None]: ...
+def cost(
+    file: str,
+    name: str | None,
+    *,
+    columns: list[str],
+    trace: str | None,
+    prices: str | None,
+    settings: dict[str, str],
+) -> str: ...
 def end_background() -> None: ...
 def cli_main(args: list[str]) -> int: ...

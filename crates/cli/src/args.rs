@@ -88,6 +88,8 @@ pub enum Verb {
     Verify(VerifyArgs),
     /// Show the cost of a read without reading
     Explain(ExplainArgs),
+    /// Show what an ntuple costs in an object store, as it is and with other sizes of objects: requests, storage, transfer
+    Cost(CostArgs),
     /// Convert between ntuples, trees, Parquet and Arrow IPC, and check that nothing was lost
     Convert(ConvertArgs),
     /// Merge files into one by sharing or copying their pages
@@ -649,6 +651,27 @@ pub struct ExplainArgs {
     /// Entry after the last; negative numbers count from the end [default: the end]
     #[arg(long, value_name = "ENTRY", allow_negative_numbers = true)]
     pub entry_stop: Option<i64>,
+}
+
+#[derive(Debug, Args)]
+pub struct CostArgs {
+    /// The file or the objects, and the ntuple in it
+    #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
+    pub target: String,
+    /// Fields that a pass reads, separated by commas; *, ? and [abc] are wildcards [default: all]
+    #[arg(
+        long,
+        value_name = "FIELDS",
+        value_delimiter = ',',
+        conflicts_with = "trace"
+    )]
+    pub columns: Vec<String>,
+    /// A recorded trace of the file (see --record): a pass reads what was read then
+    #[arg(long, value_name = "TRACE", value_hint = ValueHint::FilePath)]
+    pub trace: Option<String>,
+    /// A TOML file with the prices [default: Amazon S3 in eu-west-3]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub prices: Option<String>,
 }
 
 #[derive(Debug, Args)]

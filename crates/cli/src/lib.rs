@@ -13,6 +13,7 @@ mod cache;
 mod completion;
 mod convert;
 mod copy;
+mod cost;
 mod doctor;
 mod explain;
 mod export;
@@ -158,6 +159,7 @@ fn dispatch(
             })
         }
         Verb::Explain(args) => explain::run(args, out),
+        Verb::Cost(args) => cost::run(args, out),
         Verb::Convert(args) => convert::run(args, out, err),
         Verb::Merge(args) => merge::run(args, out),
         Verb::Join(args) => join::run(args, out),

@@ -1,7 +1,6 @@
 //! `fb replay`: makes the recorded operations of a trace again, or shows them.
 
-use std::fs::File;
-use std::io::{BufReader, Write as _, stdin};
+use std::io::{Write as _, stdin};
 
 use femtobarn::Error;
 use femtobarn::io::IoError;
@@ -58,12 +57,12 @@ pub fn run(args: &ReplayArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     Ok(if is_fine { code::FINE } else { code::NOT_THERE })
 }
 
-fn read(name: &str) -> Result<Trace, Failure> {
+/// Reads a trace, from standard input if its name is `-`.
+pub fn read(name: &str) -> Result<Trace, Failure> {
     if name == "-" {
         return Ok(Trace::read("standard input", stdin().lock())?);
     }
-    let file = File::open(name).map_err(|error| Error::from(IoError::from_open(name, error)))?;
-    Ok(Trace::read(name, BufReader::new(file))?)
+    Ok(Trace::open(name)?)
 }
 
 fn show_inputs(inputs: &[Input], out: &mut Output<'_>) -> Result<i32, Failure> {

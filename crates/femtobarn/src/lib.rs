@@ -15,6 +15,7 @@ pub mod choice;
 mod common;
 pub mod convert;
 mod copy;
+pub mod cost;
 mod counters;
 mod daos;
 pub mod documents;

@@ -71,7 +71,8 @@ pub use doctor::{Check, Outcome, examine};
 pub use error::IoError;
 pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
 pub use layer::{
-    CachedSource, HeldSource, LazyDownload, MeteredSource, OriginSource, RecordSource, open_layered,
+    AsObject, CachedSource, HeldSource, LazyDownload, MeteredSource, OriginSource, RecordSource,
+    open_layered,
 };
 pub use metalink::{is_metalink, read_metalink};
 pub use meter::{
@@ -96,11 +97,11 @@ pub use settings::{
 };
 pub use sink::{
     ByteSink, HttpSink, LocalSink, MemorySink, ObjectSink, OnBytes, Sent, TempSibling, Transferred,
-    XrootdSink, send, sweep, wanted_name,
+    UploadRequests, XrootdSink, send, sweep, wanted_name,
 };
 pub use source::{
     ByteSource, HttpError, HttpSource, LocalSource, MemorySource, ObjectSource, SourceCost,
-    SourceInfo, SourceMeta, SourceState, SourceStatus, XrootdSource,
+    SourceInfo, SourceMeta, SourceState, SourceStatus, SparseMemory, XrootdSource,
 };
 pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};

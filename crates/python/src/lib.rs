@@ -9,6 +9,7 @@ mod callback;
 #[path = "../../capi/src/lib.rs"]
 mod capi;
 mod convert;
+mod cost;
 mod error;
 mod fields;
 mod fsspec;
@@ -48,6 +49,8 @@ mod _core {
     use crate::buffer::Buffer;
     #[pymodule_export]
     use crate::convert::{convert, convert_many};
+    #[pymodule_export]
+    use crate::cost::cost;
     #[pymodule_export]
     use crate::fields::Fields;
     #[pymodule_export]

@@ -1,9 +1,7 @@
 //! Recording operations on files, replaying them, and the report of the process.
 
-use std::io::BufReader;
-
 use femtobarn::Error;
-use femtobarn::io::{IoError, Report};
+use femtobarn::io::Report;
 use femtobarn::replay::{ReplayOptions, Summary, Trace, figure, play};
 use pyo3::prelude::*;
 
@@ -48,8 +46,7 @@ pub fn replay(
     settings: std::collections::BTreeMap<String, String>,
 ) -> PyResult<(String, String, Option<String>)> {
     py.detach(|| {
-        let file = std::fs::File::open(path).map_err(|error| IoError::from_open(path, error))?;
-        let mut trace = Trace::read(path, BufReader::new(file))?;
+        let mut trace = Trace::open(path)?;
         for (old, new) in &replace {
             trace.replace(old, new)?;
         }

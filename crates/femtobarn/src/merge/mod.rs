@@ -487,6 +487,7 @@ fn page_options(
         share: matches!(options.level, Level::Auto | Level::L0),
         // a clone is independent of its input
         refers: options.takes_append && matches!(options.level, Level::Auto | Level::L0),
+        sketches: false,
         compression: options.compression,
         encodings: Encodings {
             split: options

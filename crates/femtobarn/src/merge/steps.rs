@@ -12,7 +12,7 @@ use femtobarn_rootfile::Uuid;
 use super::trees::Trees;
 use super::{Job, MergeOptions, OnProgress, Progress, append, options, prove};
 use crate::inputs::{Entries, Input, wanted};
-use crate::open::RNTUPLE_CLASS;
+use crate::objects::RNTUPLE_CLASS;
 use crate::proof::ProofReport;
 use crate::staged::{Delivery, StagedOutput};
 

@@ -13,10 +13,11 @@ mod play;
 mod summary;
 
 use std::collections::BTreeMap;
-use std::io::BufRead;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
-use femtobarn_io::{Action, Operation, public};
+use femtobarn_io::{Action, IoError, Operation, public};
 use femtobarn_rntuple::RNTupleError;
 
 pub use figure::figure;
@@ -41,6 +42,15 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Reads the trace of a file.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn open(path: &str) -> Result<Self, RNTupleError> {
+        let file = File::open(path).map_err(|error| IoError::from_open(path, error))?;
+        Self::read(path, BufReader::new(file))
+    }
+
     /// Reads a trace; `name` is for errors.
     ///
     /// # Errors
@@ -48,7 +58,7 @@ impl Trace {
     pub fn read(name: &str, lines: impl BufRead) -> Result<Self, RNTupleError> {
         let mut actions = Vec::new();
         for (number, line) in lines.lines().enumerate() {
-            let line = line.map_err(|error| femtobarn_io::IoError::from_open(name, error))?;
+            let line = line.map_err(|error| IoError::from_open(name, error))?;
             let line = line.trim_end_matches('\r');
             if line.is_empty() {
                 continue;
@@ -101,7 +111,7 @@ impl Trace {
     }
 
     /// The operations of each open file, in the order of their first ones.
-    fn files(&self) -> Vec<OpenFile<'_>> {
+    pub(crate) fn files(&self) -> Vec<OpenFile<'_>> {
         let mut numbers: BTreeMap<u64, usize> = BTreeMap::new();
         let mut files: Vec<OpenFile<'_>> = Vec::new();
         for (index, action) in self.actions.iter().enumerate() {
@@ -119,7 +129,7 @@ impl Trace {
 
 /// The operations on one open file, each with its number in the trace.
 #[derive(Debug, Default)]
-struct OpenFile<'a> {
+pub(crate) struct OpenFile<'a> {
     actions: Vec<(usize, &'a Action)>,
 }
 
@@ -135,12 +145,12 @@ impl OpenFile<'_> {
     }
 
     /// The URL for people.
-    fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         self.url().map_or_else(|| "?".to_owned(), public)
     }
 
     /// The successful operations.
-    fn done(&self) -> impl Iterator<Item = &Action> {
+    pub(crate) fn done(&self) -> impl Iterator<Item = &Action> {
         let actions = self.actions.iter().map(|(_, action)| *action);
         actions.filter(|action| action.error.is_none())
     }

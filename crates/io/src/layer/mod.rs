@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::report::report_if_set;
 use crate::{ByteSource, IoError, Settings, is_object_set, open_remote};
 
+mod as_object;
 mod cached;
 mod held;
 mod lazy_download;
@@ -12,6 +13,7 @@ mod metered;
 mod origin;
 mod record;
 
+pub use as_object::AsObject;
 pub use cached::CachedSource;
 pub use held::HeldSource;
 pub(crate) use held::{Held, find_held, joined_ends};

@@ -16,7 +16,7 @@ use crate::meter::TrafficCounters;
 use crate::object::{self, Address, Counted, Reached, Store};
 use crate::runtime::{clear_up, process, wait_for};
 use crate::sink::MAKER;
-use crate::{ByteSink, IoError, ObjectSink, Settings};
+use crate::{ByteSink, IoError, ObjectSink, Settings, UploadRequests};
 
 /// Number of objects that are sent concurrently, if they are small.
 const AT_ONCE: usize = 32;
@@ -169,6 +169,17 @@ impl Uploads {
             has_failed: false,
             owner: process(),
         })
+    }
+
+    /// The requests that an object of this size takes.
+    ///
+    /// # Errors
+    /// If a setting is invalid.
+    pub fn requests(size: u64, settings: &Settings) -> Result<UploadRequests, IoError> {
+        match size < IN_PARTS as u64 {
+            true => Ok(UploadRequests { puts: 1, gets: 0 }),
+            false => ObjectSink::upload_requests(size, settings),
+        }
     }
 
     /// The objects.

@@ -82,6 +82,15 @@ enum Failure {
     Told(String),
 }
 
+/// The requests that create an object, if nothing fails.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UploadRequests {
+    /// Requests that write: PUT and POST.
+    pub puts: u64,
+    /// Requests that read: HEAD, before and after.
+    pub gets: u64,
+}
+
 impl fmt::Debug for ObjectSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = &self.address;
@@ -105,19 +114,29 @@ impl ObjectSink {
         Self::at(address, replaces, settings)
     }
 
+    /// The requests that an object of this size takes: one, or one for each part and two around them.
+    ///
+    /// # Errors
+    /// If a setting is invalid.
+    pub fn upload_requests(size: u64, settings: &Settings) -> Result<UploadRequests, IoError> {
+        let layout = Layout::new(part_size("", settings)?);
+        if size < layout.range(0).end {
+            return Ok(UploadRequests { puts: 1, gets: 2 });
+        }
+        let last = layout.index(size - 1).unwrap_or(u64::MAX - 3);
+        Ok(UploadRequests {
+            puts: last + 3,
+            gets: 3,
+        })
+    }
+
     /// As [`create`](Self::create), for a parsed URL.
     pub(crate) fn at(
         address: Address,
         replaces: bool,
         settings: &Settings,
     ) -> Result<Self, IoError> {
-        let first = settings.bytes("part_size")?.unwrap_or(PART_SIZE);
-        if !PART_SIZES.contains(&first) {
-            return Err(IoError::Setting {
-                url: address.url,
-                what: format!("invalid part_size {first}: expected a size from 5 MiB to 1 GiB"),
-            });
-        }
+        let first = part_size(&address.url, settings)?;
         let options = Options::of(&address, settings)?;
         let at_once = settings.number("requests_at_once")?.unwrap_or(UPLOADS);
         let maker = random_name().map_err(|source| IoError::Create {
@@ -246,6 +265,18 @@ impl ObjectSink {
         }
         state.sent.insert(index, None);
         Ok(state.held.remove(&index))
+    }
+}
+
+/// The size of the first parts, from settings.
+fn part_size(url: &str, settings: &Settings) -> Result<u64, IoError> {
+    let first = settings.bytes("part_size")?.unwrap_or(PART_SIZE);
+    match PART_SIZES.contains(&first) {
+        true => Ok(first),
+        false => Err(IoError::Setting {
+            url: url.to_owned(),
+            what: format!("invalid part_size {first}: expected a size from 5 MiB to 1 GiB"),
+        }),
     }
 }
 

@@ -19,6 +19,7 @@ mod map;
 mod memory;
 mod object;
 mod several;
+mod sparse;
 mod xrootd;
 
 pub(crate) use map::{is_local, map as map_file};
@@ -34,6 +35,7 @@ pub use object::ObjectSource;
 pub(crate) use object::{Ranged, list as list_objects, of_object, state_of as state_of_object};
 pub(crate) use several::open_several;
 pub use several::{SourceState, SourceStatus};
+pub use sparse::SparseMemory;
 pub use xrootd::XrootdSource;
 pub(crate) use xrootd::{client as xrootd_client, failed as xrootd_failed, list as list_xrootd};
 

@@ -84,6 +84,11 @@ impl ObjectSource {
         }))
     }
 
+    /// The ranges of the two ends of an object of this size.
+    pub(crate) fn ends(size: u64) -> [Range<u64>; 2] {
+        [0..size.min(HEAD), size.saturating_sub(TAIL)..size]
+    }
+
     /// How requests are cut.
     pub(crate) fn cost() -> SourceCost {
         SourceCost {

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use super::ahead::{Ahead, Needed};
-pub use super::fetch::{Decode, Fetched, Work, cost_of, requests, run, total_bytes};
+pub use super::fetch::{Decode, FetchCost, Fetched, Work, cost_of, requests, run, total_bytes};
 pub use super::memory::Slabs;
 pub use super::options::Progress;
 pub use super::stats::{Stats, add, elapsed};

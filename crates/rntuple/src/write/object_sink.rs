@@ -357,8 +357,8 @@ impl ObjectSink {
     }
 
     /// Adds a page to the object that is being filled, if it fits.
-    fn pack(&mut self, page: &[u8], most: u64) -> Result<PageAddress, RNTupleError> {
-        let fits = |bytes: &Vec<u8>| bytes.len() as u64 + page.len() as u64 <= most;
+    fn pack(&mut self, page: &[u8], size: ObjectSize) -> Result<PageAddress, RNTupleError> {
+        let fits = |bytes: &Vec<u8>| size.has_room(bytes.len() as u64, page.len() as u64);
         if self.open.as_ref().is_some_and(|(_, bytes)| !fits(bytes)) {
             self.flush()?;
         }
@@ -748,8 +748,7 @@ impl PageSink for ObjectSink {
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         let append = |page: &&[u8]| match options.object_size.unwrap_or(self.object_size) {
             ObjectSize::Page => self.put(page),
-            ObjectSize::Bytes(most) => self.pack(page, most),
-            ObjectSize::Cluster => self.pack(page, ObjectSize::LARGEST),
+            size => self.pack(page, size),
         };
         pages.iter().map(append).collect()
     }

@@ -34,6 +34,16 @@ impl ObjectSize {
         })
     }
 
+    /// Whether an object with `filled` bytes takes another page of a size.
+    pub fn has_room(self, filled: u64, page: u64) -> bool {
+        let most = match self {
+            Self::Page => return false,
+            Self::Bytes(most) => most,
+            Self::Cluster => Self::LARGEST,
+        };
+        filled.saturating_add(page) <= most
+    }
+
     /// Parses "page", "cluster", or a number of bytes, as "16 MB".
     ///
     /// # Errors

@@ -22,13 +22,18 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// Begins to read these pages.
-    pub fn of<'s>(scope: &'s Scope<'s, '_>, reader: &'s Reader, pages: Vec<Page>) -> Self {
+    /// Begins to read these pages. A sketch gets zeros of their sizes.
+    pub fn of<'s>(
+        scope: &'s Scope<'s, '_>,
+        reader: &'s Reader,
+        pages: Vec<Page>,
+        is_sketch: bool,
+    ) -> Self {
         let (send, batches) = sync_channel(0);
         let together = Together::of_this_thread();
         let own = together.clone();
         if !pages.is_empty() {
-            scope.spawn(move || own.work(|| read_all(reader, &pages, &send)));
+            scope.spawn(move || own.work(|| read_all(reader, &pages, is_sketch, &send)));
         }
         Self {
             batches,
@@ -63,7 +68,19 @@ impl Drop for Incoming {
     }
 }
 
-fn read_all(reader: &Reader, pages: &[Page], send: &SyncSender<Result<Vec<Bytes>, RNTupleError>>) {
+fn read_all(
+    reader: &Reader,
+    pages: &[Page],
+    is_sketch: bool,
+    send: &SyncSender<Result<Vec<Bytes>, RNTupleError>>,
+) {
+    let blank = |page: &Page| {
+        Bytes::from(vec![
+            0;
+            usize::try_from(page.stored_size())
+                .unwrap_or(usize::MAX)
+        ])
+    };
     let mut rest = pages;
     while !rest.is_empty() {
         let mut n_bytes = 0;
@@ -72,7 +89,10 @@ fn read_all(reader: &Reader, pages: &[Page], send: &SyncSender<Result<Vec<Bytes>
             n_bytes <= BATCH
         };
         let (these, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-        let read = read_pages(reader, these);
+        let read = match is_sketch {
+            true => Ok(these.iter().map(blank).collect()),
+            false => read_pages(reader, these),
+        };
         let has_failed = read.is_err();
         if send.send(read).is_err() || has_failed {
             return;

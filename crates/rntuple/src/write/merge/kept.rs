@@ -71,7 +71,7 @@ impl NTupleMerger {
         let pages = single.iter().flat_map(|single| &single.wanted);
         let pages = pages.map(|(_, page)| *page).collect();
         let out = std::thread::scope(|scope| {
-            let mut incoming = Incoming::of(scope, reader, pages);
+            let mut incoming = Incoming::of(scope, reader, pages, self.options.sketches);
             let mut out = Vec::with_capacity(clusters.len());
             for (cluster, single) in clusters.iter().zip(single) {
                 let remade = self.remake(
@@ -128,7 +128,8 @@ impl NTupleMerger {
     fn is_copied(&self, sink: &mut dyn PageSink, reader: &Reader, page: &Page) -> bool {
         let most = self.options.write.max_key_size;
         let largest = reader.store().largest_piece().min(most);
-        page.stored_size() > largest || reader.file().is_none() || sink.file().is_none()
+        let is_whole = page.stored_size() <= largest && !self.options.sketches;
+        !is_whole || reader.file().is_none() || sink.file().is_none()
     }
 
     /// Returns the locations of all pages of a cluster; `remade` has those of single pages.
@@ -272,6 +273,9 @@ impl NTupleMerger {
         let Some((column, record)) = column.zip(record) else {
             return Err(RNTupleError::internal("a page of no column"));
         };
+        if self.options.sketches {
+            return Ok(MadePage::Kept(stored));
+        }
         let (store, place) = (reader.store(), &page.stored());
         if column.is_kept() {
             let check = |bytes: &[u8]| {

@@ -20,6 +20,8 @@ pub struct MergeOptions {
     pub share: bool,
     /// Whether pages in objects stay where they are, and the output refers to them, if possible.
     pub refers: bool,
+    /// Whether pages are not read, and zeros are written in place of them: to find out where they would be.
+    pub sketches: bool,
     /// Recompress pages with other settings (L2); none keeps all.
     pub compression: Option<u32>,
     /// Encodings that columns are converted to (L3).
@@ -56,6 +58,7 @@ impl Default for MergeOptions {
             mode: Mode::default(),
             share: true,
             refers: false,
+            sketches: false,
             compression: None,
             encodings: Encodings::default(),
             compatible: true,

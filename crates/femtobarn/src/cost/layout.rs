@@ -1,0 +1,196 @@
+//! Layouts of an ntuple in an object store: the present one, and others that are sketched.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use femtobarn_io::units::bytes;
+use femtobarn_io::{
+    AsObject, ByteSource, ObjectSink, Settings, SparseMemory, UploadRequests, Uploads,
+    anchor_range, is_object_set,
+};
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::spec::StoredRange;
+use femtobarn_rntuple::write::{
+    MergeOptions, NTupleMerger, ObjectSize, ObjectSketch, PageSink, Rebuild, WriteOptions,
+};
+use femtobarn_rootfile::{FileWriter, Uuid};
+
+use crate::ntuple::NTuple;
+use crate::open::OpenOptions;
+
+/// URLs of sketches, for errors.
+const OBJECTS: &str = "ntpl+file:///sketch";
+const FILE: &str = "mem:sketch.root";
+
+/// How an ntuple is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Granularity {
+    /// As it is now.
+    Present,
+    /// Objects of pages.
+    Objects(ObjectSize),
+    /// One object, a ROOT file.
+    File,
+}
+
+impl Granularity {
+    /// The layouts that the present one is compared with; a ROOT file is one already.
+    pub(super) fn others(is_file: bool) -> Vec<Self> {
+        let groups = [256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20].map(ObjectSize::Bytes);
+        let objects = std::iter::once(ObjectSize::Page)
+            .chain(groups)
+            .chain([ObjectSize::Cluster]);
+        let file = (!is_file).then_some(Self::File);
+        objects.map(Self::Objects).chain(file).collect()
+    }
+
+    /// Its name, for people: sizes are those of `object_size`.
+    #[must_use]
+    pub fn name(self) -> String {
+        match self {
+            Self::Present => "present".to_owned(),
+            Self::Objects(ObjectSize::Page) => "page".to_owned(),
+            Self::Objects(ObjectSize::Cluster) => "cluster".to_owned(),
+            Self::Objects(ObjectSize::Bytes(size)) => match size >> 10 {
+                0 => bytes(size),
+                n if n.is_multiple_of(1024) => format!("{} MiB", n >> 10),
+                n if size.is_multiple_of(1024) => format!("{n} KiB"),
+                _ => bytes(size),
+            },
+            Self::File => ".root".to_owned(),
+        }
+    }
+}
+
+/// An ntuple in an object store, whose requests are counted.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub source: Arc<AsObject>,
+    pub ntuple: NTuple,
+    pub reader: Arc<Reader>,
+}
+
+impl Opened {
+    /// Opens an ntuple as if its source were in an object store.
+    pub fn new(
+        source: Arc<dyn ByteSource>,
+        name: Option<&str>,
+        settings: &Settings,
+    ) -> Result<Self, RNTupleError> {
+        let source = AsObject::open(source, settings)?;
+        let ntuple = NTuple::open_source(source.clone(), name, OpenOptions::default())?;
+        let reader = ntuple.readers().first().cloned();
+        let reader = reader.ok_or_else(|| RNTupleError::internal("an ntuple without a file"))?;
+        Ok(Self {
+            source,
+            ntuple,
+            reader,
+        })
+    }
+
+    /// Whether it is in a file.
+    pub fn is_file(&self) -> bool {
+        !is_object_set(self.source.url())
+    }
+
+    /// The requests so far and the bytes that they have fetched, without the anchor of objects, whose size depends on
+    /// its writer.
+    pub fn requested(&self) -> (u64, u64) {
+        let (requests, bytes) = self.source.requested();
+        let anchor = match self.is_file() {
+            true => 0,
+            false => {
+                let anchor = anchor_range(self.source.meta().size);
+                anchor.end.saturating_sub(anchor.start)
+            }
+        };
+        (requests, bytes - anchor)
+    }
+
+    /// The sizes of its objects, without the anchor.
+    pub fn objects(&self) -> Result<Vec<u64>, RNTupleError> {
+        if self.is_file() {
+            return Ok(vec![self.source.meta().size]);
+        }
+        let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut note = |stored: &StoredRange| {
+            if let Some(id) = stored.address.object() {
+                let size = sizes.entry(id).or_default();
+                *size = stored.range().end.max(*size);
+            }
+        };
+        let descriptor = self.reader.descriptor();
+        note(&descriptor.anchor.header.stored);
+        note(&descriptor.anchor.footer.stored);
+        for group in &descriptor.cluster_groups {
+            note(&group.page_list.stored);
+        }
+        for (_, list) in self.reader.page_lists(0..u64::MAX)? {
+            for page in list.all_pages() {
+                note(&page.stored());
+            }
+        }
+        Ok(sizes.into_values().collect())
+    }
+
+    /// The requests to write these objects. Objects of a set have an anchor, too, which is looked for before.
+    pub fn uploads(
+        &self,
+        objects: &[u64],
+        settings: &Settings,
+    ) -> Result<UploadRequests, RNTupleError> {
+        let is_file = self.is_file();
+        let mut out = match is_file {
+            true => UploadRequests::default(),
+            false => UploadRequests { puts: 1, gets: 1 },
+        };
+        for &size in objects {
+            let own = match is_file {
+                true => ObjectSink::upload_requests(size, settings)?,
+                false => Uploads::requests(size, settings)?,
+            };
+            out.puts += own.puts;
+            out.gets += own.gets;
+        }
+        Ok(out)
+    }
+}
+
+/// The source of an ntuple in another layout: its metadata, without its pages, which stay as they are.
+pub(super) fn sketched(
+    reader: &Reader,
+    granularity: Granularity,
+) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+    if let Granularity::Objects(object_size) = granularity {
+        let mut sink = ObjectSketch::new(object_size);
+        sketch(&mut sink, reader)?;
+        return sink.source(OBJECTS);
+    }
+    let memory = Arc::new(SparseMemory::default());
+    let compression = WriteOptions::default().compression;
+    let mut file = FileWriter::create(memory.clone(), FILE, compression, Uuid([0; 16]))?;
+    sketch(&mut file, reader)?;
+    file.finish()?;
+    Ok(memory.source(FILE))
+}
+
+/// Writes the metadata as a copy would.
+fn sketch(sink: &mut dyn PageSink, reader: &Reader) -> Result<(), RNTupleError> {
+    let descriptor = reader.descriptor();
+    let options = MergeOptions {
+        share: false,
+        sketches: true,
+        rebuild: Rebuild::Never,
+        write: WriteOptions {
+            description: descriptor.description.clone(),
+            ..WriteOptions::default()
+        },
+        ..MergeOptions::default()
+    };
+    let place = (0, descriptor.name.as_str());
+    let mut merger = NTupleMerger::new(sink, place, reader, &descriptor.top_level, options)?;
+    merger.add(sink, reader, &|_| true, None, &|_| true)?;
+    merger.finish(sink)?;
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Columns of an ntuple, and how codecs do with a sample of their pages.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use femtobarn_codec::settings_name;
+use femtobarn_io::units::real;
+use femtobarn_rntuple::RNTupleError;
+use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::spec::Page;
+use femtobarn_rntuple::write::PageTrial;
+
+/// The codecs that are tried: none, and those of the usual settings.
+const CODECS: [u32; 5] = [0, 404, 501, 505, 207];
+
+/// Number of clusters in the sample, and the most encoded bytes.
+const CLUSTERS: usize = 3;
+const MOST_BYTES: u64 = 32 << 20;
+
+/// A column, and the size of its pages.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct ColumnVolume {
+    /// Size of its encoded elements.
+    pub packed: u64,
+    /// Whether a pass reads it.
+    pub is_read: bool,
+}
+
+/// How a codec did with the sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// The compression settings.
+    pub settings: u32,
+    /// The stored size of each column, as a part of its encoded size. Columns that are not in the sample have the mean.
+    pub parts: Vec<f64>,
+    /// Encoded bytes that a thread decompresses in a second.
+    pub speed: f64,
+}
+
+impl Trial {
+    /// The name of the settings.
+    #[must_use]
+    pub fn name(&self) -> String {
+        settings_name(self.settings)
+    }
+}
+
+/// The volume of each column. Pages that columns share are counted for the first one.
+pub(super) fn volumes(
+    reader: &Reader,
+    read: &HashSet<u32>,
+) -> Result<Vec<ColumnVolume>, RNTupleError> {
+    let mut out: Vec<ColumnVolume> = Vec::new();
+    let mut seen = HashSet::new();
+    for (_, list) in reader.page_lists(0..u64::MAX)? {
+        for index in 0..list.clusters().len() {
+            let n_columns = list.n_columns(index);
+            if out.len() < n_columns {
+                out.resize(n_columns, ColumnVolume::default());
+            }
+            for (column, volume) in (0u32..).zip(&mut out) {
+                volume.is_read = read.contains(&column);
+                let record = reader.descriptor().column(column);
+                let pages = list.column(index, column).map(|own| list.pages(own));
+                for page in pages.unwrap_or_default() {
+                    if seen.insert(page.body.address) {
+                        let packed = record.and_then(|r| r.packed_bytes(page.n_elements.into()));
+                        volume.packed += packed.unwrap_or(0);
+                    }
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// A page of the sample.
+struct Sampled {
+    column: u32,
+    n: usize,
+    encoded: Vec<u8>,
+}
+
+/// Tries all codecs with pages of a few clusters. The largest columns come first, until the sample is large enough.
+pub(super) fn trials(
+    reader: &Reader,
+    columns: &[ColumnVolume],
+) -> Result<Vec<Trial>, RNTupleError> {
+    let mut trial = PageTrial::default();
+    let sample = sampled(reader, columns, &mut trial)?;
+    let mut out = Vec::new();
+    for settings in CODECS {
+        let (mut sealed_bytes, mut encoded_bytes) =
+            (vec![0; columns.len()], vec![0; columns.len()]);
+        let mut spent = Duration::ZERO;
+        let mut total = 0;
+        for Sampled { column, n, encoded } in &sample {
+            let Some(record) = reader.descriptor().column(*column) else {
+                continue;
+            };
+            let sealed = trial.sealed(record, settings, (*n, encoded))?;
+            let mut opened = vec![0; encoded.len()];
+            let start = Instant::now();
+            trial.open(&sealed, &mut opened)?;
+            spent += start.elapsed();
+            total += encoded.len() as u64;
+            let at = *column as usize;
+            if let (Some(sealed_sum), Some(sum)) =
+                (sealed_bytes.get_mut(at), encoded_bytes.get_mut(at))
+            {
+                *sealed_sum += sealed.len() as u64;
+                *sum += encoded.len() as u64;
+            }
+        }
+        let part = |sealed: u64, encoded: u64| real(sealed) / real(encoded.max(1));
+        let mean = part(sealed_bytes.iter().sum(), encoded_bytes.iter().sum());
+        let parts = sealed_bytes.iter().zip(&encoded_bytes);
+        out.push(Trial {
+            settings,
+            parts: parts
+                .map(|(&sealed, &encoded)| {
+                    if encoded == 0 {
+                        mean
+                    } else {
+                        part(sealed, encoded)
+                    }
+                })
+                .collect(),
+            speed: real(total) / spent.as_secs_f64().max(1e-9),
+        });
+    }
+    Ok(out)
+}
+
+fn sampled(
+    reader: &Reader,
+    columns: &[ColumnVolume],
+    trial: &mut PageTrial,
+) -> Result<Vec<Sampled>, RNTupleError> {
+    let mut clusters = Vec::new();
+    for (first, list) in reader.page_lists(0..u64::MAX)? {
+        let all = (first..).zip(0..list.clusters().len());
+        clusters.extend(all.map(|(number, index)| (number, list.clone(), index)));
+    }
+    let last = clusters.len().saturating_sub(1);
+    let mut chosen: Vec<usize> = (0..CLUSTERS).map(|i| last * i / (CLUSTERS - 1)).collect();
+    chosen.dedup();
+    let mut largest: Vec<(u64, u32)> = columns.iter().map(|c| c.packed).zip(0u32..).collect();
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    let mut out = Vec::new();
+    let mut n_bytes = 0;
+    for (_, column) in largest {
+        for &at in &chosen {
+            let Some((number, list, index)) = clusters.get(at) else {
+                continue;
+            };
+            let pages = list.column(*index, column).map(|own| list.pages(own));
+            let first: Option<&Page> = pages.and_then(|pages| pages.first());
+            let Some(page) = first.filter(|_| n_bytes < MOST_BYTES) else {
+                continue;
+            };
+            let encoded = trial.encoded(reader, (column, *number), page)?;
+            n_bytes += encoded.len() as u64;
+            out.push(Sampled {
+                column,
+                n: page.n_elements as usize,
+                encoded,
+            });
+        }
+    }
+    Ok(out)
+}

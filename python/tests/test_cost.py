@@ -1,0 +1,218 @@
+"""What `cost` predicts is compared with real writes and reads: all numbers are equal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import awkward as ak
+import numpy as np
+import object_servers
+import pytest
+from faulty_store import FaultyStore
+
+import femtobarn as fb
+
+PROGRAM = [sys.executable, "-c", "import sys; from femtobarn._cli import main; sys.exit(main())"]
+
+#: Names of layouts, and the `object_size` that makes each.
+SIZES = {"page": "page", "256 KiB": 256 << 10, "1 MiB": 1 << 20, "cluster": "cluster"}
+COLUMNS = ["b", "lists", "noise"]
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """A file of a few MB with clusters of different columns, whose pages are all different."""
+    random = np.random.default_rng(1)
+    n = 60_000
+    counts = random.integers(0, 6, n)
+    path = tmp_path_factory.mktemp("cost") / "source.root"
+    values = {
+        "a": random.random(n),
+        "b": random.random(n).astype("f4"),
+        "c": random.integers(0, 1 << 40, n),
+        "noise": random.integers(0, 1 << 60, n),
+    }
+    values["lists"] = ak.unflatten(random.random(counts.sum()).astype("f4"), counts)
+    fb.write(path, values, "Events", page_size="40 kB", cluster_size="900 kB", compression="zstd:1")
+    return path
+
+
+@pytest.fixture(scope="module")
+def store(need_store):
+    need_store("minio")
+    server = object_servers.Minio()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def way(store, monkeypatch):
+    """A way to MinIO that notes all requests."""
+    about = store.about()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", str(about["access_key_id"]))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", str(about["secret_access_key"]))
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    way = FaultyStore(store.port)
+    yield way
+    way.close()
+
+
+def sizes(folder):
+    """Return the sizes of the objects in a directory by name, without the anchor."""
+    found = {path.name: path.stat().st_size for path in folder.iterdir() if path.is_file()}
+    found.pop("anchor")
+    return found
+
+
+def without_prices(layout):
+    return {name: value for name, value in layout.to_dict().items() if not name.endswith(("price", "tb", "layout"))}
+
+
+@pytest.mark.parametrize("layout", SIZES)
+def test_a_layout_has_the_objects_that_were_predicted(source, tmp_path, layout):
+    predicted = fb.cost(source, columns=COLUMNS)[layout]
+    url = f"ntpl+file://{tmp_path}/objects"
+    report = fb.clone(source, url, object_size=SIZES[layout])
+    found = sizes(tmp_path / "objects")
+    assert (predicted.objects, predicted.bytes) == (len(found), sum(found.values()))
+    assert (predicted.objects, predicted.bytes) == (report.delivery["objects"], report.delivery["bytes"])
+    # what is there is counted as it was predicted
+    present = fb.cost(url, columns=COLUMNS)["present"]
+    assert without_prices(present) == without_prices(predicted)
+    assert present.puts == predicted.objects + 1
+
+
+@pytest.mark.parametrize("layout", SIZES)
+def test_requests_to_write_and_to_read_are_those_that_a_server_gets(source, way, layout):
+    predicted = fb.cost(source, columns=COLUMNS)[layout]
+    url = f"ntpl+s3+{way.endpoint}/private/costs/{layout.replace(' ', '')}"
+    report = fb.clone(source, url, object_size=SIZES[layout])
+    assert way.count("PUT") == predicted.puts
+    assert way.count("GET") + way.count("HEAD") == predicted.gets_before_and_after
+    assert report.delivery["requests"] == predicted.puts + predicted.gets_before_and_after
+    way.requests.clear()
+    ntuple = fb.open(url)
+    ntuple.arrays(COLUMNS)
+    metrics = ntuple.metrics
+    gets = [path for method, path in way.requests if method == "GET"]
+    assert len(gets) == len(way.requests) == predicted.requests == metrics.requests
+    assert metrics.bytes_read == predicted.bytes_read + size_of_anchor(ntuple)
+
+
+def size_of_anchor(ntuple):
+    """Return the size of an anchor: the first range that was requested."""
+    first = ntuple.metrics.sources[0].spans[0]
+    (start, stop) = first.ranges[0]
+    return stop - start
+
+
+def test_a_file_is_uploaded_and_read_by_the_predicted_requests(source, way, monkeypatch):
+    predicted = fb.cost(source, columns=COLUMNS)["present"]
+    monkeypatch.setenv("FEMTOBARN_ENDPOINT", way.endpoint)
+    url = "s3://private/costs/source.root"
+    subprocess.run([*PROGRAM, "cp", str(source), url], check=True, env=os.environ, timeout=300)
+    assert way.count("PUT") + way.count("POST") == predicted.puts
+    assert way.count("GET") + way.count("HEAD") == predicted.gets_before_and_after
+    assert predicted.bytes == source.stat().st_size
+    way.requests.clear()
+    ntuple = fb.open(url)
+    ntuple.arrays(COLUMNS)
+    assert way.count("GET") == predicted.requests == ntuple.metrics.requests
+    assert ntuple.metrics.bytes_read == predicted.bytes_read
+    # and in objects, the file is one of the alternatives
+    objects = f"ntpl+s3+{way.endpoint}/private/costs/back"
+    fb.clone(source, objects, object_size="page")
+    costs = fb.cost(objects, columns=COLUMNS)
+    assert costs.layouts[-1].layout == ".root"
+    assert costs[".root"].objects == 1
+    assert abs(costs[".root"].bytes - predicted.bytes) < 20_000
+    assert costs[".root"].bytes_needed == predicted.bytes_needed
+
+
+def test_large_objects_are_sent_in_the_predicted_parts(way, tmp_path):
+    path = tmp_path / "large.root"
+    noise = np.random.default_rng(2).integers(0, 1 << 62, 9_500_000)
+    fb.write(path, {"noise": noise}, "Events", compression="none", cluster_size="100 MB")
+    predicted = fb.cost(path)["cluster"]
+    fb.clone(path, f"ntpl+s3+{way.endpoint}/private/costs/large", object_size="cluster")
+    assert predicted.puts > predicted.objects + 1
+    assert way.count("PUT") + way.count("POST") == predicted.puts
+    assert way.count("GET") + way.count("HEAD") == predicted.gets_before_and_after
+
+
+def test_a_pass_of_a_trace_is_that_of_the_columns_that_were_read(source, tmp_path):
+    trace = tmp_path / "trace.csv"
+    with fb.record(trace), fb.open(source) as ntuple:
+        ntuple.arrays(["a", "noise"])
+    once = fb.cost(source, trace=trace)
+    assert once.recorded == 1
+    named = fb.cost(source, columns=["a", "noise"])
+    for recorded, expected in zip(once.layouts, named.layouts, strict=True):
+        assert recorded == expected
+    with fb.record(tmp_path / "twice.csv"):
+        for _ in range(2):
+            with fb.open(source) as ntuple:
+                ntuple.arrays(["a", "noise"])
+    twice = fb.cost(source, trace=tmp_path / "twice.csv")
+    assert twice.recorded == 2
+    assert [layout.requests for layout in twice.layouts] == [2 * layout.requests for layout in once.layouts]
+    with pytest.raises(fb.UsageError, match=r"no reads of pages .*: it has only .*source\.root"):
+        fb.cost(copied(source, tmp_path / "other.root"), trace=trace)
+
+
+def copied(source, path):
+    path.write_bytes(source.read_bytes())
+    return path
+
+
+def test_prices_are_those_of_the_file(source, tmp_path):
+    prices = tmp_path / "prices.toml"
+    usual = fb.cost(source).prices
+    assert (usual["put_per_1000"], usual["get_per_10000"]) == (0.0053, 0.0042)
+    assert (usual["storage_per_gb_month"], usual["transfer_out_per_gb"]) == (0.024, 0.09)
+    text = "\n".join(f"{name} = {json.dumps(value)}" for name, value in {**usual, "put_per_1000": 1000}.items())
+    prices.write_text(text)
+    page = fb.cost(source, prices=prices)["page"]
+    # requests before and after cost, too
+    assert page.write_price == pytest.approx(page.puts + page.gets_before_and_after * 0.0042 / 1e4)
+    assert page.pass_price == pytest.approx(page.requests * 0.0042 / 1e4)
+    assert page.month_price == pytest.approx(page.bytes * 0.024 / 1e9)
+    assert page.transfer_out_price == pytest.approx(page.bytes_read * 0.09 / 1e9)
+    assert page.write_price_per_tb == pytest.approx(page.write_price * 1e12 / page.bytes)
+    assert page.pass_price_per_tb == pytest.approx(page.pass_price * 1e12 / page.bytes_read)
+    prices.write_text(text.replace("currency", "valuta"))
+    with pytest.raises(fb.UsageError, match=r"prices\.toml: unknown key \"valuta\""):
+        fb.cost(source, prices=prices)
+    with pytest.raises(fb.NotFoundError):
+        fb.cost(source, prices=tmp_path / "none.toml")
+
+
+def test_wrong_arguments_are_errors(source, testdata):
+    with pytest.raises(fb.KeyNotFoundError, match="x\\*"):
+        fb.cost(source, columns="x*")
+    with pytest.raises(fb.KeyNotFoundError, match="nothing"):
+        fb.cost(source, columns=["nothing"])
+    with pytest.raises(fb.UsageError, match="not both"):
+        fb.cost(source, columns=["a"], trace="t")
+    with pytest.raises(fb.UsageError, match="one file"):
+        fb.cost([source, source])
+    with pytest.raises(fb.UsageError, match="TTree"):
+        fb.cost(next((testdata / "ttree").glob("*.root")))
+    with pytest.raises(fb.UsageError, match="'present'"):
+        fb.cost(source)["2 MB"]
+
+
+def test_the_program_prints_the_same(source):
+    run = subprocess.run(
+        [*PROGRAM, "cost", str(source), "--columns", "a,l*", "--json"], capture_output=True, check=True, timeout=300
+    )
+    costs = fb.cost(source, columns=["a", "l*"])
+    document = json.loads(run.stdout)
+    assert document["layouts"] == costs.to_dict()["layouts"]
+    run = subprocess.run([*PROGRAM, "cost", str(source)], capture_output=True, check=True, timeout=300, text=True)
+    assert "a pass reads all fields" in run.stdout
+    assert "Amazon S3 Standard, eu-west-3 (Paris)" in run.stdout
+    assert "256 KiB" in repr(costs)
