@@ -28,7 +28,7 @@ from femtobarn._files.rdataframe import rdataframe
 from femtobarn._files.report import Report
 from femtobarn._files.tracing import Recording, Replay, record, replay, report
 from femtobarn._operations.convert import ConvertReport, convert
-from femtobarn._operations.cost import Costs, LayoutCost, cost
+from femtobarn._operations.cost import Advice, Costs, LayoutCost, advise, cost
 from femtobarn._operations.join import join_columns
 from femtobarn._operations.left_behind import LeftBehind
 from femtobarn._operations.merge import MergeReport, merge
@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from femtobarn._files.entry_batch import EntryBatch
 
 __all__ = [
+    "Advice",
     "AccessLog",
     "Arrow",
     "As",
@@ -157,6 +158,7 @@ __all__ = [
     "WorkerStatistics",
     "WritableDirectory",
     "WriteBatch",
+    "advise",
     "aio",
     "clone",
     "concatenate",

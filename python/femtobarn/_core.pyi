@@ -694,5 +694,15 @@ def cost(
     prices: str | None,
     settings: dict[str, str],
 ) -> str: ...
+def advise(
+    file: str,
+    name: str | None,
+    passes: dict[str, Any],
+    *,
+    columns: list[str],
+    trace: str | None,
+    prices: str | None,
+    settings: dict[str, str],
+) -> tuple[str, str]: ...
 def end_background() -> None: ...
 def cli_main(args: list[str]) -> int: ...

@@ -45,6 +45,8 @@ class Daos:
     def sizes(self, url):
         """Return the sizes of all values, by object and akey."""
         found = (self.folder / url.removeprefix("daos://")).glob("*/*/*")
+        # what a killed process was writing is no value yet
+        found = (path for path in found if path.suffix != ".new")
         return {(path.parts[-3], path.parts[-1]): path.stat().st_size for path in found}
 
     def pages(self, url):

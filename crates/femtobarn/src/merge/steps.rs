@@ -94,10 +94,11 @@ pub(crate) fn make_in_steps(
 ) -> Result<Made, RNTupleError> {
     let inputs: Vec<Input> = parts.iter().map(|part| part.input.clone()).collect();
     let settings = Settings::new(&output.to_string_lossy(), given.settings.clone())?;
-    options::check(&inputs, output, given, &settings)?;
+    options::check(&inputs, output, given)?;
     let replaces = given.overwrite;
+    let staged = StagedOutput::in_steps(output, (replaces, resumes), &settings, mark);
     let (mut staged, mut is_begun) =
-        StagedOutput::in_steps(output, (replaces, resumes), &settings, mark)?;
+        staged.map_err(|error| options::if_taken(error, output, (given.words, false)))?;
     let mut made = Made::default();
     let done = match is_begun {
         true => entries_of(&staged)?,
