@@ -79,8 +79,8 @@ if TYPE_CHECKING:
     from femtobarn._files.entry_batch import EntryBatch
 
 __all__ = [
-    "Advice",
     "AccessLog",
+    "Advice",
     "Arrow",
     "As",
     "AttributeSetWriter",
