@@ -370,6 +370,25 @@ def test_a_wrong_anchor_or_header_is_an_error_that_names_the_ntuple(faulty, dimu
     assert same(fb.open(url).arrays(), dimuon.arrays())
 
 
+def test_a_damaged_ntuple_does_not_hide_the_others(faulty):
+    url = faulty.url()
+    for name in ("one", "two"):
+        fb.write(url, {"x": np.arange(1000.0)}, name)
+    anchor, _ = (faulty.folder / url.removeprefix("daos://")).glob("*/*/4243544b5344422a")
+    anchor.write_bytes(anchor.read_bytes()[:20])
+    outcomes = []
+    for name in ("one", "two"):
+        try:
+            assert fb.open(f"{url}:{name}").num_entries == 1000
+            outcomes.append(True)
+        except fb.FemtobarnError as error:
+            assert "size" in str(error)
+            outcomes.append(False)
+    assert sorted(outcomes) == [False, True]
+    document = json.loads(fb_program("ls", url, "--json"))
+    assert {found["name"] for found in document["objects"]} == {"one", "two"}
+
+
 def test_swapped_values_are_an_error(faulty, dimuon):
     url = faulty.url()
     fb.write(url, dimuon, object_size="page", page_size="4 kB")
