@@ -346,7 +346,7 @@ struct Earlier {
 }
 
 /// The anchor in the form of a set of objects.
-fn presented(anchor: &DaosAnchor) -> ObjectAnchor {
+pub(super) fn presented(anchor: &DaosAnchor) -> ObjectAnchor {
     let link = |id, size: u32, length: u32| EnvelopeLink {
         length: length.into(),
         stored: StoredRange {

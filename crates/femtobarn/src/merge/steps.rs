@@ -105,17 +105,12 @@ pub(crate) fn make_in_steps(
         false => BTreeMap::new(),
     };
     made.n_before = done.values().sum();
-    let steps: Vec<(&[Input], Entries)> = match staged.has_steps() {
-        true => parts
-            .iter()
-            .zip(inputs.chunks(1))
-            .flat_map(|(part, input)| {
-                let left = part.left(done.get(part.path()).copied());
-                left.map(move |step| (input, part.chosen(&step, given)))
-            })
-            .collect(),
-        false => vec![(inputs.as_slice(), given.entries.clone())],
-    };
+    let steps = parts.iter().zip(inputs.chunks(1));
+    let steps = steps.flat_map(|(part, input)| {
+        let left = part.left(done.get(part.path()).copied());
+        left.map(move |step| (input, part.chosen(&step, given)))
+    });
+    let steps: Vec<(&[Input], Entries)> = steps.collect();
     let mut all = Progress::of(&inputs);
     let n_steps = steps.len();
     for (at, (inputs, entries)) in steps.into_iter().enumerate() {
