@@ -94,7 +94,7 @@ pub fn advise(
             threads: passes.threads,
             ..usual
         };
-        Ok::<_, Error>(advice_on(&Target { file, name }, &options)?)
+        advice_on(&Target { file, name }, &options)
     };
     let advice = py.detach(compute).map_err(to_python)?;
     Ok((advice.to_json().to_string(), advice.text()))

@@ -208,7 +208,7 @@ impl Writing {
 
     /// Goes on with what a killed writer has made in steps: its anchor, header and footer, and the numbers of its values.
     pub fn resume(&mut self, anchor: &DaosAnchor, envelopes: Envelopes, numbers: &BTreeSet<u64>) {
-        let is_claim = |number: &&u64| **number >= LISTS && *number % BLOCK == 0;
+        let is_claim = |number: &&u64| **number >= LISTS && number.is_multiple_of(BLOCK);
         let claims: Vec<u64> = numbers.iter().filter(is_claim).copied().collect();
         let left = claims.iter().flat_map(|claim| behind(numbers, *claim));
         let left = left.collect();
