@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use femtobarn_xrootd::backoff;
-use object_store::{Attributes, Error, GetOptions, PutMode, PutOptions, PutPayload, UpdateVersion};
+use object_store::{
+    Attributes, Error, GetOptions, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
@@ -248,6 +250,41 @@ impl Uploads {
                     });
                 }
             }
+        })?;
+        self.sent.insert(id);
+        Ok(())
+    }
+
+    /// Begins to have the server copy an object of another base, as this one sees it, to a number that belongs to this
+    /// writer. Its metadata are copied, too.
+    ///
+    /// # Errors
+    /// If this or an earlier object cannot be created, or the store does not [copy](ObjectSet::copies).
+    pub fn copy(&mut self, id: u64, base: &str, from: u64) -> Result<(), IoError> {
+        self.check()?;
+        let (Place::Bucket(own), Place::Bucket(other)) =
+            (&self.set.place, self.set.place.relative(base)?)
+        else {
+            return Err(self.refused("this store does not copy objects"));
+        };
+        let store = own.store()?;
+        let (to, from) = (
+            own.object(&id.to_string())?,
+            other.object(&from.to_string())?,
+        );
+        let (slots, set) = (self.slots.clone(), self.set.clone());
+        wait_for(self.set.url(), async {
+            let slot = slots.acquire_owned().await;
+            self.on_the_way.spawn(async move {
+                let _slots = (slot, store.slots.acquire().await);
+                set.traffic.ask();
+                // no other writer has this number; the store repeats the request if its answer is lost
+                let copied = store.objects.copy(&from.key, &to.key).await;
+                copied.map_err(|error| match error {
+                    Error::NotFound { .. } => object::read(&from, error),
+                    error => object::created(&to, error),
+                })
+            });
         })?;
         self.sent.insert(id);
         Ok(())
