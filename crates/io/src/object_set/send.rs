@@ -374,6 +374,8 @@ impl Drop for Uploads {
             mem::forget(on_the_way);
             return;
         }
+        // a server may create an object after it was deleted, although nobody waits for the answer
+        clear_up(async { while on_the_way.join_next().await.is_some() {} });
         clear_up(async { on_the_way.shutdown().await });
         if !self.sent.is_empty() {
             let names: Vec<String> = self.sent.iter().map(u64::to_string).collect();
