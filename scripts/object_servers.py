@@ -9,6 +9,7 @@ import hmac
 import json
 import shutil
 import urllib.parse
+import xml.etree.ElementTree
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -167,7 +168,13 @@ class Azurite(_Store):
         path = f"/{_AZURITE_ACCOUNT}/{urllib.parse.quote(name)}"
         self._signed("PUT", path, {}, content, {"x-ms-blob-type": "BlockBlob"})
 
-    def _signed(self, method: str, path: str, query: Mapping[str, str], body: bytes, more: Mapping[str, str]) -> None:
+    def names(self, bucket: str, prefix: str) -> list[str]:
+        """Return the keys of a container that begin with a prefix, at most 5000."""
+        query = {"restype": "container", "comp": "list", "prefix": prefix}
+        found = self._signed("GET", f"/{_AZURITE_ACCOUNT}/{bucket}", query, b"", {})
+        return [name.text or "" for name in xml.etree.ElementTree.fromstring(found).iter("Name")]
+
+    def _signed(self, method: str, path: str, query: Mapping[str, str], body: bytes, more: Mapping[str, str]) -> bytes:
         """Send a request with an Azure shared key."""
         now = datetime.datetime.now(datetime.UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
         own = {**more, "x-ms-date": now, "x-ms-version": "2021-08-06"}
@@ -178,7 +185,7 @@ class Azurite(_Store):
         signature = hmac.digest(base64.b64decode(_AZURITE_KEY), "\n".join(lines).encode(), "sha256")
         own["authorization"] = f"SharedKey {_AZURITE_ACCOUNT}:{base64.b64encode(signature).decode()}"
         own["content-type"] = "application/octet-stream"
-        self.request(method, path, urllib.parse.urlencode(query), body, own)
+        return self.request(method, path, urllib.parse.urlencode(query), body, own)
 
     def about(self) -> dict[str, object]:
         """Return the URL and the credentials."""

@@ -71,6 +71,28 @@ class Minio(LocalObjects):
         self.server.close()
 
 
+class Azurite(LocalObjects):
+    """Objects in a container of Azurite."""
+
+    def __init__(self, folder: Path, size: str, variables: pytest.MonkeyPatch) -> None:
+        self.server = object_servers.Azurite()
+        about = self.server.about()
+        variables.setenv("AZURE_STORAGE_ENDPOINT", str(about["endpoint"]))
+        variables.setenv("AZURE_STORAGE_ACCOUNT_NAME", str(about["access_key_id"]))
+        variables.setenv("AZURE_STORAGE_ACCOUNT_KEY", str(about["secret_access_key"]))
+        super().__init__(folder, size)
+
+    def url(self, name: str) -> str:
+        return f"ntpl+az://private/{name}"
+
+    def left(self, name: str) -> list[str]:
+        keys = self.server.names("private", name)
+        return [key for key in keys if key == name or key.startswith(f"{name}/")]
+
+    def close(self) -> None:
+        self.server.close()
+
+
 class Daos(Files):
     """Containers of the stand-in for DAOS, or of the pool ``FEMTOBARN_TEST_DAOS``."""
 
@@ -109,6 +131,7 @@ STORES = {
     "objects-20kB": lambda folder, need, variables: LocalObjects(folder, "20 kB"),
     "daos-page": lambda folder, need, variables: Daos(folder, {"object_size": "page"}, variables),
     "daos-1MiB": lambda folder, need, variables: Daos(folder, {}, variables),
+    "azure-20kB": lambda folder, need, variables: (need("azurite-blob"), Azurite(folder, "20 kB", variables))[1],
     "minio-16MB": lambda folder, need, variables: (need("minio"), Minio("16 MB", variables))[1],
     "minio-cluster": lambda folder, need, variables: (need("minio"), Minio("cluster", variables))[1],
 }

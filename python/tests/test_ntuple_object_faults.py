@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -179,6 +180,106 @@ def test_a_missing_truncated_swapped_or_stale_object_is_named(way, store):
         fb.open(url).arrays()
 
 
+def test_an_object_of_another_ntuple_is_named_also_without_checksums(way, store):
+    # valid pages of the same size, but of an older ntuple or of another column
+    for checksums in (True, False):
+        name = f"mixed-{checksums}"
+        url, older = base(way, name), base(way, f"{name}-older")
+        write(older, start=100, page_checksums=checksums)
+        write(url, page_checksums=checksums)
+        good = store.get(f"private/{name}/3")
+        store.copy(f"private/{name}/3", f"private/{name}-kept")
+        for other in (f"private/{name}-older/3", f"private/{name}/4"):
+            assert len(store.get(other)) == len(good)
+            store.copy(other, f"private/{name}/3")
+            with pytest.raises(fb.FemtobarnError, match=rf"{name}/3.*exchanged"):
+                fb.open(url).arrays()
+            assert not fb.open(url).verify().ok
+        store.copy(f"private/{name}-kept", f"private/{name}/3")
+        assert is_whole(url)
+        # also in ntuples that refer to it, or have a copy of it made by the server
+        fb.merge([url], base(way, f"{name}-merged"))
+        fb.clone(url, base(way, f"{name}-clone"))
+        assert is_whole(base(way, f"{name}-merged"))
+        assert is_whole(base(way, f"{name}-clone"))
+        store.copy(f"private/{name}-older/3", f"private/{name}/3")
+        store.copy(f"private/{name}-clone/4", f"private/{name}-clone/3")
+        for wrong, said in ((f"{name}-merged", f"{name}/3"), (f"{name}-clone", f"{name}-clone/3")):
+            with pytest.raises(fb.FemtobarnError, match=rf"{said}.*exchanged"):
+                fb.open(base(way, wrong)).arrays()
+
+
+@pytest.mark.parametrize("which", ["header", "footer", "page list"])
+def test_metadata_of_another_ntuple_are_refused(way, store, which):
+    name = f"metadata-{which.replace(' ', '-')}"
+    url, older = base(way, name), base(way, f"{name}-older")
+    write(older, start=100)
+    write(url)
+    footer = json.loads(store.get(f"private/{name}"))["footerObjId"]
+    number = {"header": 0, "footer": footer, "page list": footer - 1}[which]
+    store.copy(f"private/{name}-older/{number}", f"private/{name}/{number}")
+    with pytest.raises(fb.FemtobarnError, match=f"{name}/{number}.*exchanged"):
+        fb.open(url).arrays()
+    store.put(f"private/{name}/{number}", store.get(f"private/{name}-older/{number}")[:-1])
+    with pytest.raises(fb.FemtobarnError, match=rf"{name}/{number}|{which}"):
+        fb.open(url).arrays()
+    store.delete(f"private/{name}/{number}")
+    with pytest.raises(fb.NotFoundError, match=f"{name}/{number}"):
+        fb.open(url).arrays()
+
+
+def test_damaged_objects_of_a_directory_are_named(tmp_path):
+    url, folder = f"ntpl+file://{tmp_path}/wrong", tmp_path / "wrong"
+    write(url, compression="zstd")
+    objects = {int(path.name): path.read_bytes() for path in folder.iterdir() if path.name != "anchor"}
+    # of different sizes
+    other = next(number for number in objects if number > 3 and len(objects[number]) != len(objects[3]))
+    for content in (None, objects[3][:-1], b"", bytes(len(objects[3])), objects[other]):
+        if content is None:
+            (folder / "3").unlink()
+        else:
+            (folder / "3").write_bytes(content)
+        with pytest.raises(fb.FemtobarnError, match=r"wrong/3|object 3\b"):
+            fb.open(url).arrays()
+        assert len(fb.open(url).verify().damages) == 1
+        (folder / "3").write_bytes(objects[3])
+    assert is_whole(url)
+
+
+@pytest.mark.parametrize("status", [503, 500, None])
+def test_a_copy_by_the_server_is_repeated(way, store, status):
+    url, copy = base(way, f"origin-{status}"), base(way, f"copy-{status}")
+    write(url)
+    # refused, or done without an answer
+    is_done = status != 503
+    way.rule = lambda method, path, before: (
+        Fault(status, "SlowDown", is_done=is_done) if method == "PUT" and before == 0 and path[-1] in "13579" else None
+    )
+    report = fb.clone(url, copy)
+    assert report.delivery["server_copies"] == len(numbers(store, f"origin-{status}")) - 3
+    assert way.count("PUT", f"copy-{status}/3") == 2
+    assert way.count("GET", f"origin-{status}/3") == 0
+    assert is_whole(copy)
+    assert numbers(store, f"copy-{status}") == numbers(store, f"origin-{status}")
+
+
+def test_a_copy_of_a_missing_object_names_it_and_leaves_nothing(way, store):
+    url, copy = base(way, "gone"), base(way, "copy-of-gone")
+    write(url)
+    store.delete("private/gone/5")
+    with pytest.raises(fb.NotFoundError, match="/gone/5"):
+        fb.clone(url, copy)
+    assert numbers(store, "copy-of-gone") == []
+    with pytest.raises(fb.NotFoundError):
+        fb.open(copy)
+    # an object that was exchanged is copied, and noticed by verification: nothing appears
+    write(url)
+    store.copy(f"private/gone/{(1 << 20) + 4}", f"private/gone/{(1 << 20) + 3}")
+    with pytest.raises(fb.FemtobarnError, match="exchanged"):
+        fb.clone(url, copy, verify=True)
+    assert numbers(store, "copy-of-gone") == []
+
+
 def test_an_answer_that_is_cut_is_read_again(way):
     url = base(way, "cut")
     write(url)
@@ -234,7 +335,8 @@ def test_a_list_that_lags_deletes_nothing_that_is_used(way, store):
     def change(method, path, body):
         # a list as it was at first, again and again
         if method == "GET" and b"<ListBucketResult" in body:
-            return old.setdefault("list", body)
+            prefix = re.search(rb"<Prefix>(.*?)</Prefix>", body)
+            return old.setdefault(prefix and prefix[1], body)
         return body
 
     way.change = change

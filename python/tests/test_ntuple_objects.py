@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
+from pathlib import Path
 
 import awkward as ak
 import numpy as np
@@ -28,6 +33,12 @@ class Place:
 
     def url(self, name):
         return f"{self.base}/{name}"
+
+    def anchor(self, name):
+        """Return the anchor of an ntuple."""
+        if self.client is None:
+            return json.loads(Path(f"{self.base.removeprefix('ntpl+file://')}/{name}/anchor").read_text())
+        return json.loads(self.client.get(f"private/objects/{name}"))
 
     def sizes(self, name):
         """Return names and sizes of the objects below a base, without its anchor."""
@@ -107,6 +118,53 @@ def test_few_requests_open_and_read(place, dimuon):
     assert found.metrics.requests - before == plan.requests + n_lists
 
 
+def test_metadata_are_used_once_when_an_ntuple_is_opened(place, dimuon):
+    # the name of an ntuple is in its header: once, the header was parsed for the name, and then again
+    url = place.url("once")
+    fb.write(url, dimuon)
+    anchor = place.anchor("once")
+    found = fb.open(url)
+    assert found.metrics.sources[0].bytes_used == anchor["nBytesHeader"] + anchor["nBytesFooter"]
+
+
+class Opened:
+    """Counts by name how often files of a directory are opened (inotify)."""
+
+    def __init__(self, folder):
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.watch = self.libc.inotify_init1(os.O_NONBLOCK)
+        opens = 0x20
+        assert self.libc.inotify_add_watch(self.watch, os.fsencode(folder), opens) > 0
+
+    def counts(self):
+        """Return the numbers since the last call, and stop."""
+        data, found = os.read(self.watch, 1 << 20), Counter()
+        os.close(self.watch)
+        at = 0
+        while at < len(data):
+            (size,) = struct.unpack_from("=12xI", data, at)
+            found[data[at + 16 : at + 16 + size].rstrip(b"\0").decode()] += 1
+            at += 16 + size
+        return found
+
+
+def test_a_file_of_a_directory_is_opened_once_for_all_of_its_ranges(dimuon, tmp_path):
+    url = f"ntpl+file://{tmp_path}/few"
+    fb.write(url, dimuon, page_size="1 kB", cluster_size="100 kB", object_size="cluster")
+    found = fb.open(url)
+    names = ["nMuon", "Muon_pt", "Muon_charge"]
+    found.arrays(names, entry_stop=1)
+    n_requests = found.explain(names).requests
+    opened = Opened(tmp_path / "few")
+    assert same(found.arrays(names), dimuon.arrays(names))
+    counts = opened.counts()
+    n_clusters = len(found.clusters)
+    # an object for each cluster, and several ranges in it
+    assert n_requests >= 2 * n_clusters
+    assert len(counts) >= n_clusters
+    assert set(counts.values()) == {1}
+
+
 def test_nothing_appears_with_an_error_and_nothing_remains(place):
     url = place.url("failed")
 
@@ -180,6 +238,50 @@ def test_merging_objects_of_one_store_moves_no_pages(place, dimuon):
         assert same(fb.open(place.url(name)).arrays(entry_start=12_000, entry_stop=24_000), dimuon.arrays())
 
 
+COLUMNS = dict(zip("xyz", np.random.default_rng(5).random((3, 12_000)), strict=True))
+
+
+def test_a_copy_within_a_bucket_is_made_by_the_server(place):
+    source = place.url("origin")
+    with fb.recreate(source) as file:
+        events = file.mkrntuple("Events", dict.fromkeys(COLUMNS, "float64"), page_size="4 kB", object_size="20 kB")
+        runs = events.mkattributes("runs", {"run": "int32"})
+        events.extend(COLUMNS)
+        runs.append(0, 12_000, {"run": 7})
+    report = fb.clone(source, place.url("copy"), verify=True)
+    assert report.proof["equal"]
+    copies = report.delivery["server_copies"]
+    if place.client is None:
+        assert copies == 0
+        return
+    sizes, copied = place.sizes("origin"), place.sizes("copy")
+    # all but header, page list and footer, and the attribute set with an anchor and four objects
+    assert copies == len(sizes) - 8 > 10
+    assert sorted(copied) == sorted(sizes)
+    assert report.levels["L1"] == sum(report.levels.values()) > 200_000
+    # it is independent, and its own copies too; the objects of several are merged
+    fb.clone(place.url("copy"), place.url("copy-of-copy"))
+    merged = fb.merge([place.url("copy"), source], place.url("copied"), level="L1")
+    assert merged.delivery["server_copies"] == 2 * copies
+    (moved,) = fb.migrate(source, place.url("moved"))
+    assert moved.delivery["server_copies"] == copies
+    fb.write(source, {"x": [1.0]})
+    fb.write(place.url("copy"), {"x": [1.0]})
+    for name in ("copy-of-copy", "copied", "moved"):
+        found = fb.open(place.url(name))
+        assert found.verify().ok
+        assert same(found.arrays(entry_stop=12_000), ak.Array(COLUMNS))
+        assert found.attributes["runs"].arrays()["_userData"]["run"][0] == 7
+    # objects whose pages are left out, made anew, or get other objects are not copied by the server
+    part = fb.clone(place.url("moved"), place.url("part"), fields="x")
+    assert 0 < part.delivery["server_copies"] < copies / 2
+    assert same(fb.open(place.url("part"))["x"].array(), ak.Array(COLUMNS["x"]))
+    for options in ({"object_size": "page"}, {"compression": "lz4"}):
+        (other,) = fb.migrate(place.url("moved"), place.url("other"), overwrite=True, **options)
+        assert other.delivery["server_copies"] == 0
+        assert same(fb.open(place.url("other")).arrays(), ak.Array(COLUMNS))
+
+
 def test_attribute_sets_are_below_the_base(place):
     url = place.url("sets")
     for start, names in ((0, "_clone/runs/"), (1 << 20, f"_clone/{1 << 20}/runs/")):
@@ -251,6 +353,139 @@ def test_what_a_killed_writer_leaves_is_invisible_and_swept(place):
     # with files that were not complete
     assert all(int(name) >= 1 << 20 for name in place.sizes("killed"))
     assert fb.open(url).verify().ok
+
+
+CLONER = """
+import sys
+import femtobarn as fb
+fb.clone(sys.argv[1], sys.argv[2], overwrite=True, verify=True)
+"""
+
+
+def test_attribute_sets_and_previews_of_killed_writers_are_swept(store, tmp_path, monkeypatch):
+    about = store.about()
+    monkeypatch.setenv("S3_ACCESS_KEY", str(about["access_key_id"]))
+    monkeypatch.setenv("S3_SECRET_KEY", str(about["secret_access_key"]))
+    way = FaultyStore(store.port)
+    place = Place(f"ntpl+s3+{way.endpoint}/private/objects", store)
+    url = place.url("live")
+    # an attribute set may have a number as its name
+    write_with_sets(url, ["runs", "2024"], 5)
+    live = place.sizes("live")
+    source = f"ntpl+file://{tmp_path}/source"
+    write_with_sets(source, ["runs"], 7)
+    # killed while it reads what it has written, before that replaces the other one
+    reads, is_over = threading.Event(), threading.Event()
+
+    def rule(method, path, before):
+        if method == "GET" and "/_preview/" in path and path in puts:
+            reads.set()
+            is_over.wait(60)
+        if method == "PUT":
+            puts.add(path)
+
+    puts = set()
+    way.rule = rule
+    writer = subprocess.Popen([sys.executable, "-c", CLONER, source, url])
+    assert reads.wait(60)
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    is_over.set()
+    way.heal()
+    left = sorted(set(place.sizes("live")) - set(live))
+    first = 1 << 20
+    expected = {str(first), f"_preview/{first}", f"_clone/{first}/runs", f"_clone/{first}/runs/0"}
+    assert expected <= set(left)
+    found = json.loads(fb_program("sweep", url, "--dry-run", "--json"))
+    assert found["objects"] == []
+    assert (found["young"], found["used"]) == (len(left), len(live))
+    time.sleep(1)
+    found = json.loads(fb_program("sweep", url, "--age", "0.5", "--json"))
+    assert sorted(found["objects"]) == left
+    assert place.sizes("live") == live
+    whole = fb.open(url)
+    assert whole.verify().ok
+    for name in ("runs", "2024"):
+        assert whole.attributes[name].arrays()["_userData"]["run"].to_list() == [5]
+    way.close()
+
+
+def write_with_sets(url, names, run):
+    with fb.recreate(url) as file:
+        events = file.mkrntuple("Events", {"x": "int32"}, object_size="page")
+        sets = [events.mkattributes(name, {"run": "int32"}) for name in names]
+        events.extend({"x": [1, 2, 3]})
+        for own in sets:
+            own.append(0, 3, {"run": run})
+
+
+def test_a_sweep_above_ntuples_that_have_numbers_as_names_deletes_nothing(place):
+    for name in ("0", "7", str(1 << 20)):
+        fb.write(place.url(f"many/{name}"), {"x": np.arange(1000.0)}, object_size="page")
+    before = place.sizes("many")
+    time.sleep(0.5)
+    found = json.loads(fb_program("sweep", place.url("many"), "--age", "0", "--json"))
+    assert found["objects"] == []
+    assert place.sizes("many") == before
+    for name in ("0", "7", str(1 << 20)):
+        assert fb.open(place.url(f"many/{name}")).verify().ok
+
+
+def test_a_sweep_of_several_places_prints_one_document(place, tmp_path):
+    urls = [place.url("one"), place.url("two")]
+    for url in urls:
+        fb.write(url, {"x": np.arange(10.0)})
+    found = json.loads(fb_program("sweep", *urls, str(tmp_path), "--dry-run", "--json"))
+    assert [document.get("url") for document in found] == [*urls, None]
+    assert found[0]["used"] == found[1]["used"] == 4
+    assert found[2] == {"removed": []}
+    assert json.loads(fb_program("sweep", urls[0], "--dry-run", "--json")) == found[0]
+    assert json.loads(fb_program("sweep", str(tmp_path), "--json")) == {"removed": []}
+
+
+def test_a_size_of_objects_alone_is_another_shape(place, dimuon, tmp_path):
+    url = place.url("shape")
+    fb.write(url, dimuon, page_size="4 kB", cluster_size="100 kB")
+    fb.write(place.url("pages"), dimuon, page_size="4 kB", cluster_size="100 kB", object_size="page")
+    report = fb.reshape(url, place.url("shape-page"), object_size="page")
+    assert sum(report.levels.values()) == report.levels["L1"] > 0
+    assert len(place.sizes("shape-page")) == len(place.sizes("pages")) > 200
+    assert same(fb.open(place.url("shape-page")).arrays(), dimuon.arrays())
+    fb_program("reshape", place.url("shape-page"), place.url("shape-cluster"), "--object-size", "cluster")
+    found = fb.open(place.url("shape-cluster"))
+    assert same(found.arrays(), dimuon.arrays())
+    assert len(place.sizes("shape-cluster")) == len(found.clusters) + 3
+    with pytest.raises(fb.UsageError, match="no change requested"):
+        fb.reshape(url, tmp_path / "file.root", object_size="page")
+
+
+def test_objects_of_google_are_read(need_store, tmp_path):
+    """Objects that were written to a directory are copied to a bucket: fake-gcs-server takes no XML uploads."""
+    need_store("fake-gcs-server")
+    url = f"ntpl+file://{tmp_path}/objects"
+    with fb.recreate(url) as file:
+        events = file.mkrntuple("Events", dict.fromkeys(COLUMNS, "float64"), page_size="4 kB", object_size="20 kB")
+        runs = events.mkattributes("runs", {"run": "int32"})
+        events.extend(COLUMNS)
+        runs.append(0, 12_000, {"run": 7})
+    server = object_servers.FakeGcs()
+    try:
+        for path in (tmp_path / "objects").rglob("*"):
+            if path.is_file():
+                key = str(path.relative_to(tmp_path)).removesuffix("/anchor")
+                server.put(f"private/some/{key}", path.read_bytes())
+        options = {"anonymous": "true", "endpoint": str(server.about()["endpoint"])}
+        found = fb.open("ntpl+gs://private/some/objects", storage_options=options)
+        assert found.metrics.requests == 3
+        assert same(found.arrays(), ak.Array(COLUMNS))
+        assert found.verify().ok
+        assert found.attributes["runs"].arrays()["_userData"]["run"].to_list() == [7]
+        fb.clone("ntpl+gs://private/some/objects", tmp_path / "back.root", storage_options=options)
+        assert same(fb.open(tmp_path / "back.root").arrays(), ak.Array(COLUMNS))
+        with pytest.raises(fb.NotFoundError, match="some/missing"):
+            fb.open("ntpl+gs://private/some/missing", storage_options=options)
+    finally:
+        server.close()
 
 
 def test_patterns_find_ntuples(place):

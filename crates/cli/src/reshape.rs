@@ -1,5 +1,6 @@
 //! `fb clone`, `fb reshape` and `fb skim`: merges that change the layout, or take only a part.
 
+use femtobarn::io::is_object_set;
 use femtobarn::merge::{Entries, Level, MergeOptions};
 use femtobarn::transfer::Words;
 
@@ -26,15 +27,19 @@ pub fn reshape(args: &ReshapeArgs, out: &mut Output<'_>) -> Result<i32, Failure>
     let Sizes {
         cluster_size,
         page_size,
-        ..
+        object_size,
     } = &args.sizes;
+    let named = named(&args.names, &args.output, &args.copying)?;
     let is_resized = cluster_size.is_some() || page_size.is_some();
+    let has_new_objects = object_size.is_some() && is_object_set(&named.output);
     if !is_resized
+        && !has_new_objects
         && args.compression.is_none()
         && args.encoding.is_none()
         && args.precision.is_empty()
     {
-        let message = "no change requested: give --compression, --page-size, --cluster-size, --encoding or --precision";
+        let message = "no change requested: give --compression, --page-size, --cluster-size, --encoding or \
+                       --precision; or --object-size, if the output is objects";
         return Err(Failure::new(code::USAGE, "usage", message));
     }
     let options = MergeOptions {
@@ -48,7 +53,6 @@ pub fn reshape(args: &ReshapeArgs, out: &mut Output<'_>) -> Result<i32, Failure>
             .collect::<Result<_, _>>()?,
         ..common(&args.copying, &args.sizes, args.compression.as_deref())?
     };
-    let named = named(&args.names, &args.output, &args.copying)?;
     bring(named, &options, out)
 }
 

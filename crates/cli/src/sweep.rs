@@ -7,7 +7,7 @@ use std::time::Duration;
 use femtobarn::Error;
 use femtobarn::io::{Settings, is_object_set, public, sweep};
 use femtobarn::write::sweep_objects;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::SweepArgs;
 use crate::failure::{Failure, code};
@@ -23,11 +23,33 @@ pub fn run(args: &SweepArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
         .folders
         .iter()
         .partition(|folder| is_object_set(folder));
+    let is_one = urls.len() + usize::from(!folders.is_empty()) == 1;
+    let mut documents = Vec::new();
+    let swept = sweep_all(&urls, &folders, args, &mut documents, out);
+    if out.is_json {
+        match (is_one, documents.first()) {
+            (true, Some(only)) => out.json(only)?,
+            (true, None) => {}
+            // also if a later one has failed
+            (false, _) => out.json(&Value::Array(documents))?,
+        }
+    }
+    swept.map(|()| code::FINE)
+}
+
+/// Sweeps; documents are added for JSON.
+fn sweep_all(
+    urls: &[&String],
+    folders: &[&String],
+    args: &SweepArgs,
+    documents: &mut Vec<Value>,
+    out: &mut Output<'_>,
+) -> Result<(), Failure> {
     for url in urls {
-        objects(url, args, out)?;
+        documents.push(objects(url, args, out)?);
     }
     if folders.is_empty() {
-        return Ok(code::FINE);
+        return Ok(());
     }
     let mut removed = Vec::new();
     for folder in folders {
@@ -37,9 +59,9 @@ pub fn run(args: &SweepArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
         .iter()
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
+    documents.push(json!({"removed": names}));
     if out.is_json {
-        out.json(&json!({"removed": names}))?;
-        return Ok(code::FINE);
+        return Ok(());
     }
     for name in &names {
         writeln!(out, "removed {}", printable(name))?;
@@ -47,37 +69,35 @@ pub fn run(args: &SweepArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     if names.is_empty() {
         writeln!(out, "no temporary files found")?;
     }
-    Ok(code::FINE)
+    Ok(())
 }
 
 /// Deletes what killed writers have left at the base of an ntuple's objects.
-fn objects(url: &str, args: &SweepArgs, out: &mut Output<'_>) -> Result<(), Failure> {
+fn objects(url: &str, args: &SweepArgs, out: &mut Output<'_>) -> Result<Value, Failure> {
     let age = Duration::from_secs_f64(args.age.unwrap_or(AGE));
     let found = sweep_objects(url, &Settings::of(url), age, !args.dry_run)?;
     let (url, n) = (public(url), found.names.len() as u64);
-    if out.is_json {
-        out.json(&json!({
-            "url": url,
-            "deleted": !args.dry_run,
-            "objects": found.names,
-            "bytes": found.bytes,
-            "young": found.young,
-            "used": found.used,
-        }))?;
-        return Ok(());
+    if !out.is_json {
+        let what = match args.dry_run {
+            true => "would be deleted",
+            false => "deleted",
+        };
+        writeln!(
+            out,
+            "{}: {} ({}) {what}, {} too young, {} used",
+            printable(&url),
+            units::plural(n, "object"),
+            units::bytes(found.bytes),
+            units::count(found.young),
+            units::count(found.used),
+        )?;
     }
-    let what = match args.dry_run {
-        true => "would be deleted",
-        false => "deleted",
-    };
-    writeln!(
-        out,
-        "{}: {} ({}) {what}, {} too young, {} used",
-        printable(&url),
-        units::plural(n, "object"),
-        units::bytes(found.bytes),
-        units::count(found.young),
-        units::count(found.used),
-    )?;
-    Ok(())
+    Ok(json!({
+        "url": url,
+        "deleted": !args.dry_run,
+        "objects": found.names,
+        "bytes": found.bytes,
+        "young": found.young,
+        "used": found.used,
+    }))
 }

@@ -209,10 +209,8 @@ fn objects_as_file(source: Arc<dyn ByteSource>) -> Result<HeldSource, RNTupleErr
     let envelopes = source.read_ranges(&ranges)?;
     let held = ranges.into_iter().zip(envelopes).collect();
     let metadata: Arc<dyn ByteSource> = Arc::new(HeldSource::new(source, held));
-    let store = Arc::new(store.over(metadata.clone()));
-    let options = ReaderOptions::default();
-    let reader = Reader::open(store.clone(), &*store, "", anchor, options)?;
-    let name = reader.descriptor().name.clone();
+    let store = store.over(metadata.clone());
+    let name = Reader::name_in(&store, "", &anchor)?;
     let json = store.objects().map(ObjectAnchor::to_json);
     let json = json.unwrap_or_default();
     let sink = Arc::new(MemorySink::default());

@@ -48,6 +48,7 @@ impl Delivery {
             "compared": self.compared,
             "objects": self.objects.map(|written| written.objects),
             "requests": self.objects.map(|written| written.requests),
+            "server_copies": self.objects.map(|written| written.server_copies),
         })
     }
 }

@@ -367,6 +367,15 @@ impl PageSink for Output {
         self.sink().shares(store)
     }
 
+    fn copies(
+        &mut self,
+        store: &dyn PageStore,
+        objects: &BTreeMap<u64, u64>,
+        options: &WriteOptions,
+    ) -> Result<Option<Renumbered>, RNTupleError> {
+        self.sink().copies(store, objects, options)
+    }
+
     fn file(&mut self) -> Option<&mut FileWriter> {
         self.sink().file()
     }

@@ -64,7 +64,8 @@ class MergeReport:
     delivery : dict or None
         For an output on a server: the "bytes" that were sent, the elapsed "seconds", and how the file on the server was
         "compared" with the output: "size", "bytes" (read back), or the type of the server's checksum, as "adler32". Of
-        an ntuple in objects also the number of "objects" and "requests"; "answers": the server confirmed each of them.
+        an ntuple in objects also the number of "objects", of "requests", and of "server_copies" (objects that the
+        server copied); "answers": the server confirmed each of them.
     """
 
     output: str

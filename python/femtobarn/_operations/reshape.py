@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+from femtobarn import _core
 from femtobarn._files.entries import entry_slice
 from femtobarn._files.lumi_mask import LumiMask
 from femtobarn._operations.merge import Common, MergeReport, run, sizes
@@ -12,8 +14,6 @@ from femtobarn._shared.compat import known_options
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
-    import os
-
     from femtobarn._files.open import Files
 
 __all__ = ["clone", "reshape", "skim"]
@@ -115,8 +115,9 @@ def reshape(
 ) -> MergeReport:
     """Copy ntuples with another layout. Each change does only the work that it needs.
 
-    A compression recompresses pages (L2), an encoding or a precision encodes them anew (L3), sizes rebuild pages or
-    clusters (L4). Everything else is unchanged. Values are the same, except with another `precision`.
+    A compression recompresses pages (L2), an encoding or a precision encodes them anew (L3), sizes of pages or clusters
+    rebuild them (L4). A size of objects alone copies pages (L1). Everything else is unchanged. Values are the same,
+    except with another `precision`.
 
     Parameters
     ----------
@@ -185,8 +186,12 @@ def reshape(
         given["split"] = encoding == "split"
     if precision is not None:
         given["precision"] = [_stored(name, stored) for name, stored in precision.items()]
-    if compression is None and not given:
-        raise UsageError("no change requested: pass compression, page_size, cluster_size, encoding or precision")
+    has_new_objects = object_size is not None and _core.is_object_set(os.fspath(output))
+    if compression is None and not given and not has_new_objects:
+        raise UsageError(
+            "no change requested: pass compression, page_size, cluster_size, encoding or precision; or object_size, if "
+            "the output is objects"
+        )
     given["verify"] = verify
     common = Common(fields, compression, others, overwrite, threads, progress, storage_options)
     return run("reshaping", source, output, given, write, common)

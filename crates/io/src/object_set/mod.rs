@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use object_store::{Error, GetOptions, UpdateVersion};
+use object_store::{Error, GetOptions, GetRange, GetResult, UpdateVersion};
 
 use crate::meter::TrafficCounters;
-use crate::object::{self, Counted};
+use crate::object::{self, Counted, Kind};
 use crate::runtime::wait_for;
 use crate::sink::random_name;
 use crate::{
@@ -28,7 +28,7 @@ use crate::{
 use place::{ANCHOR_FILE, Place};
 use send::{Conditions, Put};
 
-pub use place::{ANCHOR_BASES, ANCHOR_MAKER, OBJECT_TEMPLATE};
+pub use place::{ANCHOR_BASES, ANCHOR_MAKER, ANCHOR_MAKERS, OBJECT_TEMPLATE};
 pub use send::Uploads;
 pub use source::ObjectSetSource;
 pub(crate) use source::{list_folder, state_of};
@@ -39,8 +39,8 @@ const ANCHOR: u64 = (u32::MAX as u64) << 32;
 /// The largest number of an object.
 pub const LARGEST_OBJECT: u64 = u32::MAX as u64 - 2;
 
-/// Anchors have some hundred bytes, and one more for each base of a merged ntuple.
-const LARGEST_ANCHOR: u64 = 16 << 20;
+/// The largest size of an anchor. Anchors have some hundred bytes, and as many more for each base of a merged ntuple.
+pub const LARGEST_ANCHOR: u64 = 16 << 20;
 
 /// The address of a byte of an object in the source of a set: objects are 4 GiB apart, behind 4 GiB that are not used.
 /// None if the number is too large.
@@ -157,6 +157,15 @@ impl ObjectSet {
     /// If its name is invalid.
     pub fn below(&self, base: &str, settings: &Settings) -> Result<Self, IoError> {
         Self::at(self.place.relative(base)?, settings)
+    }
+
+    /// Whether the server copies objects from one base to another.
+    #[must_use]
+    pub fn copies(&self) -> bool {
+        match &self.place {
+            Place::Folder { .. } => false,
+            Place::Bucket(bucket) => bucket.address.kind == Kind::S3,
+        }
     }
 
     /// Creates an object, if there is none of its number; returns whether it was created.
@@ -279,32 +288,63 @@ impl ObjectSet {
     /// # Errors
     /// If the server does not tell of all whether they exist.
     pub fn find(&self, numbers: Range<u64>) -> Result<Vec<FoundObject>, IoError> {
+        let names: Vec<String> = numbers.map(|id| id.to_string()).collect();
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        let found = self.get_all(&names, &options, async |name, found| {
+            Ok(FoundObject {
+                name: name.to_owned(),
+                size: found.meta.size,
+                modified: found.meta.last_modified.into(),
+            })
+        })?;
+        Ok(found)
+    }
+
+    /// Of some objects of a bucket, which are not empty, the names of those that begin with a byte.
+    ///
+    /// # Errors
+    /// If one of them cannot be read.
+    pub fn beginning_with<'n>(&self, byte: u8, names: &[&'n str]) -> Result<Vec<&'n str>, IoError> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(0..1)),
+            ..GetOptions::default()
+        };
+        let found = self.get_all(names, &options, async |name, found| {
+            let bytes = found.bytes().await?;
+            Ok((bytes.first() == Some(&byte)).then_some(*name))
+        })?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Requests objects of a bucket at the same time; those that do not exist are left out.
+    fn get_all<N: AsRef<str>, T>(
+        &self,
+        names: &[N],
+        options: &GetOptions,
+        take: impl AsyncFn(&N, GetResult) -> Result<T, Error>,
+    ) -> Result<Vec<T>, IoError> {
         let Place::Bucket(bucket) = &self.place else {
             return Ok(Vec::new());
         };
         let store = bucket.store()?;
-        let find = |id: u64| {
-            let (store, name) = (&store, id.to_string());
-            async move {
-                let address = bucket.object(&name)?;
-                let _slot = store.slots.acquire().await;
-                let options = GetOptions {
-                    head: true,
-                    extensions: Counted::by(&self.traffic),
-                    ..GetOptions::default()
-                };
-                match store.objects.get_opts(&address.key, options).await {
-                    Ok(found) => Ok(Some(FoundObject {
-                        name,
-                        size: found.meta.size,
-                        modified: found.meta.last_modified.into(),
-                    })),
-                    Err(Error::NotFound { .. }) => Ok(None),
-                    Err(error) => Err(object::read(&address, error)),
-                }
-            }
+        let get = async |name: &N| {
+            let address = bucket.object(name.as_ref())?;
+            let _slot = store.slots.acquire().await;
+            let options = GetOptions {
+                extensions: Counted::by(&self.traffic),
+                ..options.clone()
+            };
+            let taken = match store.objects.get_opts(&address.key, options).await {
+                Ok(found) => take(name, found).await.map(Some),
+                Err(Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(error),
+            };
+            taken.map_err(|error| object::read(&address, error))
         };
-        let found: Vec<_> = wait_for(self.url(), try_join_all(numbers.map(find)))??;
+        let found: Vec<_> = wait_for(self.url(), try_join_all(names.iter().map(get)))??;
         Ok(found.into_iter().flatten().collect())
     }
 

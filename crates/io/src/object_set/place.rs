@@ -22,6 +22,9 @@ pub const ANCHOR_BASES: &str = "femtobarnBases";
 /// A key that only our anchors have: who made the objects.
 pub const ANCHOR_MAKER: &str = "femtobarnMaker";
 
+/// A key that only our anchors have: who made objects that this maker has not made, but copied or taken from other sets.
+pub const ANCHOR_MAKERS: &str = "femtobarnMakers";
+
 /// The part of templates that stands for the base, or for the number of an object.
 const BASE: &str = "${baseurl}";
 const NUMBER: &str = "${objid}";
@@ -184,6 +187,18 @@ pub(super) struct Placement {
     bases: Vec<(u64, String)>,
     /// Who made the objects of this base, if they tell.
     maker: Option<String>,
+    /// Who made others, in the order of their numbers.
+    makers: Vec<Made>,
+}
+
+/// Objects of another maker: those from `first` on were made with the numbers from `number` on. None: it is not known by
+/// whom.
+#[derive(Debug)]
+struct Made {
+    first: u64,
+    count: u64,
+    number: u64,
+    maker: Option<String>,
 }
 
 impl Placement {
@@ -226,6 +241,7 @@ impl Placement {
                 .get(ANCHOR_MAKER)
                 .and_then(Value::as_str)
                 .map(str::to_owned),
+            makers: makers(&anchor),
         })
     }
 
@@ -242,15 +258,39 @@ impl Placement {
         }
     }
 
-    /// Who made the objects of this base.
-    pub fn maker(&self) -> Option<&str> {
-        self.maker.as_deref()
+    /// Who made an object, and under which number, if that is known.
+    pub fn maker(&self, id: u64) -> Option<(&str, u64)> {
+        let after = self.makers.partition_point(|made| made.first <= id);
+        let made = after.checked_sub(1).and_then(|at| self.makers.get(at));
+        if let Some(made) = made
+            && id - made.first < made.count
+        {
+            let number = made.number.saturating_add(id - made.first);
+            return Some((made.maker.as_deref()?, number));
+        }
+        let is_own = self.bases.first().is_none_or(|(first, _)| id < *first);
+        Some((self.maker.as_deref().filter(|_| is_own)?, id))
     }
 
     /// The other bases.
     pub fn bases(&self) -> impl Iterator<Item = &str> {
         self.bases.iter().map(|(_, base)| base.as_str())
     }
+}
+
+fn makers(anchor: &Value) -> Vec<Made> {
+    let listed = anchor.get(ANCHOR_MAKERS).and_then(Value::as_array);
+    let made = |item: &Value| {
+        let long = |name| item.get(name).and_then(Value::as_u64);
+        let maker = item.get("maker").and_then(Value::as_str);
+        Some(Made {
+            first: long("first")?,
+            count: long("count")?,
+            number: long("number")?,
+            maker: maker.map(str::to_owned),
+        })
+    };
+    listed.into_iter().flatten().filter_map(made).collect()
 }
 
 #[cfg(test)]
@@ -286,6 +326,23 @@ mod tests {
         assert_eq!(placement.find(100), (Some(0), "0".to_owned()));
         assert_eq!(placement.find(250), (Some(1), "50".to_owned()));
         assert_eq!(placement.bases().collect::<Vec<_>>(), ["../a", "../b"]);
+        assert_eq!(placement.maker(7), None);
+        let anchor = br#"{"femtobarnMaker": "me", "femtobarnBases": [{"first": 100, "base": "../a"}],
+            "femtobarnMakers": [{"first": 5, "count": 3, "number": 70, "maker": "you"},
+                {"first": 8, "count": 1, "number": 1}, {"first": 100, "count": 9, "number": 0, "maker": "they"}]}"#;
+        let makers = Placement::of("x", anchor).unwrap();
+        for (id, made) in [
+            (4, Some(("me", 4))),
+            (5, Some(("you", 70))),
+            (7, Some(("you", 72))),
+            (8, None),
+            (9, Some(("me", 9))),
+            (99, Some(("me", 99))),
+            (108, Some(("they", 8))),
+            (109, None),
+        ] {
+            assert_eq!(makers.maker(id), made);
+        }
         let usual = Placement::of("x", b"damaged").unwrap();
         assert_eq!(usual.find(7), (None, "7".to_owned()));
         for bad in [

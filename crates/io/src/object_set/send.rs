@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use femtobarn_xrootd::backoff;
-use object_store::{Attributes, Error, GetOptions, PutMode, PutOptions, PutPayload, UpdateVersion};
+use object_store::{
+    Attributes, Error, GetOptions, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 
@@ -253,6 +255,41 @@ impl Uploads {
         Ok(())
     }
 
+    /// Begins to have the server copy an object of another base, as this one sees it, to a number that belongs to this
+    /// writer. Its metadata are copied, too.
+    ///
+    /// # Errors
+    /// If this or an earlier object cannot be created, or the store does not [copy](ObjectSet::copies).
+    pub fn copy(&mut self, id: u64, base: &str, from: u64) -> Result<(), IoError> {
+        self.check()?;
+        let (Place::Bucket(own), Place::Bucket(other)) =
+            (&self.set.place, self.set.place.relative(base)?)
+        else {
+            return Err(self.refused("this store does not copy objects"));
+        };
+        let store = own.store()?;
+        let (to, from) = (
+            own.object(&id.to_string())?,
+            other.object(&from.to_string())?,
+        );
+        let (slots, set) = (self.slots.clone(), self.set.clone());
+        wait_for(self.set.url(), async {
+            let slot = slots.acquire_owned().await;
+            self.on_the_way.spawn(async move {
+                let _slots = (slot, store.slots.acquire().await);
+                set.traffic.ask();
+                // no other writer has this number; the store repeats the request if its answer is lost
+                let copied = store.objects.copy(&from.key, &to.key).await;
+                copied.map_err(|error| match error {
+                    Error::NotFound { .. } => object::read(&from, error),
+                    error => object::created(&to, error),
+                })
+            });
+        })?;
+        self.sent.insert(id);
+        Ok(())
+    }
+
     /// Waits until all objects exist.
     ///
     /// # Errors
@@ -337,6 +374,8 @@ impl Drop for Uploads {
             mem::forget(on_the_way);
             return;
         }
+        // a server may create an object after it was deleted, although nobody waits for the answer
+        clear_up(async { while on_the_way.join_next().await.is_some() {} });
         clear_up(async { on_the_way.shutdown().await });
         if !self.sent.is_empty() {
             let names: Vec<String> = self.sent.iter().map(u64::to_string).collect();

@@ -1,5 +1,6 @@
 //! All objects of a set as one source.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io;
@@ -44,6 +45,7 @@ enum Wanted {
     Held(Bytes),
     /// They are a range of an object with a name, at one of the other bases or at the own one.
     Stored {
+        id: u64,
         base: Option<usize>,
         name: String,
         range: Range<u64>,
@@ -125,7 +127,12 @@ impl ObjectSetSource {
         }
         let (base, name) = self.placement.find(id);
         let range = start..end;
-        Ok(Wanted::Stored { base, name, range })
+        Ok(Wanted::Stored {
+            id,
+            base,
+            name,
+            range,
+        })
     }
 
     fn base(&self, at: Option<usize>) -> &Place {
@@ -142,55 +149,101 @@ impl ObjectSetSource {
         (end <= self.anchor.len()).then(|| self.anchor.slice(start..end))
     }
 
+    /// Reads ranges of files, and opens each file once. Only one file is open at a time.
+    fn read_files(&self, wanted: &[Wanted]) -> Result<Vec<Bytes>, IoError> {
+        let mut out = vec![Bytes::new(); wanted.len()];
+        let mut by_file: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (wanted, bytes) in wanted.iter().zip(&mut out) {
+            match wanted {
+                Wanted::Held(held) => *bytes = held.clone(),
+                Wanted::Stored {
+                    base, name, range, ..
+                } => {
+                    by_file
+                        .entry((*base, name))
+                        .or_default()
+                        .push((range, bytes));
+                }
+            }
+        }
+        for ((base, name), reads) in by_file {
+            let Place::Folder { url, path } = self.base(base) else {
+                continue;
+            };
+            let file = OpenedFile::open(&Place::file(path, name), format!("{url}/{name}"))?;
+            for (range, bytes) in reads {
+                *bytes = file.read(range)?;
+            }
+        }
+        Ok(out)
+    }
+
     async fn get(&self, stores: &[Arc<Store>], wanted: Wanted) -> Result<Bytes, IoError> {
-        let (base, name, range) = match wanted {
+        let (id, base, name, range) = match wanted {
             Wanted::Held(bytes) => return Ok(bytes),
-            Wanted::Stored { base, name, range } => (base, name, range),
+            Wanted::Stored {
+                id,
+                base,
+                name,
+                range,
+            } => (id, base, name, range),
         };
         match (self.base(base), stores.get(base.map_or(0, |base| base + 1))) {
-            (Place::Folder { url, path }, _) => {
-                read_file(&Place::file(path, &name), &format!("{url}/{name}"), range)
-            }
             (Place::Bucket(bucket), Some(store)) => {
                 let address = &bucket.object(&name)?;
-                let maker = self.placement.maker().filter(|_| base.is_none());
+                let maker = self.placement.maker(id);
+                let maker = maker.map(|(maker, number)| (maker, number.to_string()));
                 let object = Ranged {
                     store,
                     address,
                     traffic: &self.traffic,
                     state: None,
-                    maker: maker.map(|maker| (maker, name.as_str())),
+                    maker: maker.as_ref().map(|(maker, name)| (*maker, name.as_str())),
                 };
                 object.get(range).await
             }
-            (Place::Bucket(_), None) => Err(IoError::NotFound {
+            _ => Err(IoError::NotFound {
                 url: self.place.url().to_owned(),
             }),
         }
     }
 }
 
-fn read_file(path: &Path, url: &str, range: Range<u64>) -> Result<Bytes, IoError> {
-    let file = File::open(path).map_err(|error| IoError::from_open(url, error))?;
-    let (offset, expected) = (range.start, range.end - range.start);
-    let failed = |source| IoError::Read {
-        url: url.to_owned(),
-        offset,
-        expected,
-        source,
-    };
-    let size = file.metadata().map_err(failed)?.len();
-    if range.end > size {
-        return Err(IoError::ShortRead {
-            url: url.to_owned(),
+/// The file of an object or an anchor.
+struct OpenedFile {
+    file: File,
+    url: String,
+    state: SourceMeta,
+}
+
+impl OpenedFile {
+    fn open(path: &Path, url: String) -> Result<Self, IoError> {
+        let failed = |error| IoError::from_open(&url, error);
+        let file = File::open(path).map_err(failed)?;
+        let state = file_state(&file).map_err(failed)?;
+        Ok(Self { file, url, state })
+    }
+
+    fn read(&self, range: &Range<u64>) -> Result<Bytes, IoError> {
+        let (offset, expected) = (range.start, range.end - range.start);
+        if range.end > self.state.size {
+            return Err(IoError::ShortRead {
+                url: self.url.clone(),
+                offset,
+                expected,
+                found: self.state.size.saturating_sub(offset),
+            });
+        }
+        let mut bytes = vec![0; usize::try_from(expected).unwrap_or(usize::MAX)];
+        let read = self.file.read_exact_at(&mut bytes, offset);
+        read.map_err(|source| IoError::Read {
+            url: self.url.clone(),
             offset,
             expected,
-            found: size.saturating_sub(offset),
-        });
+            source,
+        })?;
+        Ok(bytes.into())
     }
-    let mut bytes = vec![0; usize::try_from(expected).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut bytes, offset).map_err(failed)?;
-    Ok(bytes.into())
 }
 
 /// The anchor of a set, and its state.
@@ -200,12 +253,10 @@ pub(super) fn anchor_of(
 ) -> Result<(SourceMeta, Bytes), IoError> {
     match place {
         Place::Folder { url, path } => {
-            let opened = File::open(Place::file(path, ""));
-            let file = opened.map_err(|error| IoError::from_open(url, error))?;
-            let state = file_state(&file).map_err(|error| IoError::from_open(url, error))?;
-            check_size(url, state.size)?;
-            let bytes = read_file(&Place::file(path, ""), url, 0..state.size)?;
-            Ok((state, bytes))
+            let file = OpenedFile::open(&Place::file(path, ""), url.clone())?;
+            check_size(url, file.state.size)?;
+            let bytes = file.read(&(0..file.state.size))?;
+            Ok((file.state, bytes))
         }
         Place::Bucket(bucket) => {
             let (store, url) = (bucket.store()?, place.url());
@@ -363,16 +414,12 @@ impl ByteSource for ObjectSetSource {
         if let Some(held) = all_held.collect() {
             return Ok(held);
         }
+        let Place::Bucket(bucket) = &self.place else {
+            return self.read_files(&wanted);
+        };
         let stores = self.stores()?;
         let reads = wanted.into_iter().map(|wanted| self.get(&stores, wanted));
-        let reads = try_join_all(reads);
-        let url = self.place.url();
-        match &self.place {
-            Place::Folder { .. } => wait_for(url, reads)?,
-            Place::Bucket(bucket) => {
-                let longest = bucket.options.limits.total_timeout;
-                wait_for(url, within(url, longest, reads))??
-            }
-        }
+        let (url, longest) = (self.place.url(), bucket.options.limits.total_timeout);
+        wait_for(url, within(url, longest, try_join_all(reads)))??
     }
 }

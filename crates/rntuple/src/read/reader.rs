@@ -17,7 +17,7 @@ use crate::RNTupleError;
 use crate::encoding::PageError;
 use crate::schema::{Descriptor, FieldId, FieldNames};
 use crate::spec::{
-    Anchor, ColumnRecord, EnvelopeLink, LinkedAttributeSet, PageAddress, StoredRange,
+    Anchor, ColumnRecord, EnvelopeLink, Header, LinkedAttributeSet, PageAddress, StoredRange,
 };
 use femtobarn_io::did_you_mean;
 
@@ -93,6 +93,28 @@ impl Reader {
             aliases: Arc::default(),
             file_uuid: [0; 16],
         })
+    }
+
+    /// The name of an ntuple, for which only the beginning of its header is parsed.
+    ///
+    /// # Errors
+    /// If the header cannot be read, or is damaged.
+    pub fn name_in(
+        store: &dyn PageStore,
+        path: &str,
+        anchor: &Anchor,
+    ) -> Result<String, RNTupleError> {
+        let context = Context {
+            path,
+            store,
+            stats: &Stats::default(),
+        };
+        let at = anchor.header.stored.address;
+        // it is counted when the ntuple is opened
+        let mut stored = store.read(&[anchor.header.stored])?;
+        let stored = stored.pop().unwrap_or_default();
+        let header = context.decompress(stored, &anchor.header, "header")?;
+        Header::parse_name(&header).map_err(|error| context.malformed("header", at, error))
     }
 
     /// Creates a reader of columns in another format. Readers of the same fields share a `header` that was made for one

@@ -45,6 +45,13 @@ pub struct Header {
 }
 
 impl Header {
+    /// Parses only the name of the ntuple, of an uncompressed header envelope.
+    pub fn parse_name(bytes: &[u8]) -> Result<String, SpecError> {
+        let Envelope { payload: mut c, .. } = Envelope::parse(bytes, EnvelopeKind::Header)?;
+        feature_flags(&mut c)?;
+        c.string("ntuple name")
+    }
+
     /// Parses an uncompressed header envelope.
     pub fn parse(bytes: &[u8]) -> Result<Self, SpecError> {
         let Envelope {

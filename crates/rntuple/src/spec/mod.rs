@@ -26,6 +26,6 @@ pub use envelope::{Envelope, EnvelopeKind};
 pub use footer::{ClusterGroup, Footer, LinkedAttributeSet};
 pub use header::{Header, NESTED_DEFERRED_COLUMNS, feature_flags};
 pub use locator::EnvelopeLink;
-pub use object_anchor::{ObjectAnchor, OtherBase};
+pub use object_anchor::{MadeObjects, ObjectAnchor, OtherBase};
 pub use page_list::{ClusterSummary, ColumnPages, Page, PageList, PagesOfColumn};
 pub use write::{WrittenCluster, WrittenColumn};

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use femtobarn_io::{ANCHOR_BASES as BASES, ANCHOR_MAKER as MAKER, OBJECT_TEMPLATE};
+use std::ops::Range;
+
+use femtobarn_io::{
+    ANCHOR_BASES as BASES, ANCHOR_MAKER as MAKER, ANCHOR_MAKERS as MAKERS, OBJECT_TEMPLATE,
+};
 use serde_json::{Value, json};
 
 use super::address::{PageAddress, StoredRange};
@@ -45,6 +49,8 @@ pub struct ObjectAnchor {
     pub sets: Vec<String>,
     /// Who made the objects, as their metadata tell.
     pub maker: Option<String>,
+    /// Who made objects of other sets, and copies of them, in the order of their numbers.
+    pub makers: Vec<MadeObjects>,
     /// What the ntuple was made from: writers that were given the same mark write the same entries.
     pub mark: Option<String>,
 }
@@ -60,6 +66,17 @@ pub struct OtherBase {
     pub base: String,
 }
 
+/// Objects that another writer made: those from `first` on with the numbers from `number` on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "described above")]
+pub struct MadeObjects {
+    pub first: u64,
+    pub count: u64,
+    pub number: u64,
+    /// None if it is not known who made them.
+    pub maker: Option<String>,
+}
+
 impl ObjectAnchor {
     /// The anchor of an ntuple with the names of ROOT.
     pub fn new(anchor: Anchor) -> Self {
@@ -73,6 +90,7 @@ impl ObjectAnchor {
             lists: 0,
             sets: Vec::new(),
             maker: None,
+            makers: Vec::new(),
             mark: None,
         }
     }
@@ -130,6 +148,7 @@ impl ObjectAnchor {
             lists: members.get(LISTS).and_then(Value::as_u64).unwrap_or(0),
             sets: texts(members.get(SETS)),
             maker: optional(members.get(MAKER)),
+            makers: makers(members.get(MAKERS)),
             mark: optional(members.get(MARK)),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
@@ -190,6 +209,17 @@ impl ObjectAnchor {
         if let Some(maker) = &self.maker {
             set(MAKER, maker.as_str().into());
         }
+        if !self.makers.is_empty() {
+            let made = |made: &MadeObjects| {
+                let mut item =
+                    json!({"count": made.count, "first": made.first, "number": made.number});
+                if let (Some(maker), Some(item)) = (&made.maker, item.as_object_mut()) {
+                    item.insert("maker".to_owned(), maker.as_str().into());
+                }
+                item
+            };
+            set(MAKERS, self.makers.iter().map(made).collect());
+        }
         if let Some(mark) = &self.mark {
             set(MARK, mark.as_str().into());
         }
@@ -199,6 +229,39 @@ impl ObjectAnchor {
         let checksum = femtobarn_codec::xxh3(compact(&members).as_bytes());
         members.insert(CHECKSUM.to_owned(), checksum.into());
         serde_json::to_string_pretty(&members).unwrap_or_default()
+    }
+
+    /// Who made objects with these numbers, all of the own base or all of another one.
+    pub fn made(&self, ids: Range<u64>) -> Vec<MadeObjects> {
+        let is_own = self.bases.first().is_none_or(|base| ids.start < base.first);
+        let usual = |ids: Range<u64>| MadeObjects {
+            first: ids.start,
+            count: ids.end - ids.start,
+            number: ids.start,
+            maker: self.maker.clone().filter(|_| is_own),
+        };
+        let (mut out, mut next) = (Vec::new(), ids.start);
+        for made in &self.makers {
+            let start = made.first.max(next);
+            let end = made.first.saturating_add(made.count).min(ids.end);
+            if start >= end {
+                continue;
+            }
+            if next < start {
+                out.push(usual(next..start));
+            }
+            out.push(MadeObjects {
+                first: start,
+                count: end - start,
+                number: made.number.saturating_add(start - made.first),
+                maker: made.maker.clone(),
+            });
+            next = end;
+        }
+        if next < ids.end {
+            out.push(usual(next..ids.end));
+        }
+        out
     }
 
     /// The base of an attribute set, relative to the own one; none if it is not below it.
@@ -252,6 +315,20 @@ fn optional(found: Option<&Value>) -> Option<String> {
 fn texts(found: Option<&Value>) -> Vec<String> {
     let items = found.and_then(Value::as_array).into_iter().flatten();
     items.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn makers(found: Option<&Value>) -> Vec<MadeObjects> {
+    let items = found.and_then(Value::as_array).into_iter().flatten();
+    let made = |item: &Value| {
+        let long = |name| item.get(name).and_then(Value::as_u64);
+        Some(MadeObjects {
+            first: long("first")?,
+            count: long("count")?,
+            number: long("number")?,
+            maker: optional(item.get("maker")),
+        })
+    };
+    items.filter_map(made).collect()
 }
 
 fn bases(found: Option<&Value>) -> Result<Vec<OtherBase>, SpecError> {

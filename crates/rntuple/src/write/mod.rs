@@ -23,6 +23,7 @@ mod ntuple;
 mod numbers;
 mod object_sink;
 mod object_sketch;
+mod object_sweep;
 mod options;
 mod order;
 mod page_trial;
@@ -47,8 +48,9 @@ pub use model::{
 };
 pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;
-pub use object_sink::{ObjectSink, ObjectsLeft, ObjectsWritten, Preview, sweep_objects};
+pub use object_sink::{ObjectSink, ObjectsWritten, Preview};
 pub use object_sketch::ObjectSketch;
+pub use object_sweep::{ObjectsLeft, sweep_objects};
 pub use options::{ObjectSize, WriteOptions};
 pub(crate) use order::ordered;
 pub use page_trial::PageTrial;

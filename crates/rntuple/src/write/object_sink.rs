@@ -3,42 +3,33 @@
 //! Numbers are given in the order of writing, in blocks. Whoever creates the first object of a block owns the block, so
 //! that writers at one base never write the same object.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use femtobarn_io::{
-    FoundObject, IoError, LARGEST_OBJECT, ObjectSet, Settings, SourceMeta, Uploads,
+    IoError, LARGEST_OBJECT, OBJECT_TEMPLATE, ObjectSet, Settings, SourceMeta, Uploads,
 };
 use femtobarn_rootfile::FileWriter;
 
 use super::model::unwritable;
+use super::object_sweep::{CLONES, PREVIEWS, delete_old, found_from, number};
 use super::options::{ObjectSize, WriteOptions};
 use super::sink::{Existing, PageSink, Renumbered, SinkPlace};
 use crate::RNTupleError;
 use crate::read::PageStore;
-use crate::spec::{Anchor, EnvelopeLink, ObjectAnchor, OtherBase, PageAddress};
+use crate::spec::{Anchor, MadeObjects, ObjectAnchor, OtherBase, PageAddress};
 
 /// Number of objects in a block.
-const BLOCK: u64 = 1 << 20;
+pub(super) const BLOCK: u64 = 1 << 20;
 
 /// The number of the first object of another set. Below are own numbers; all of them fit locators of ranges in objects.
-const OTHERS: u64 = 1 << 31;
+pub(super) const OTHERS: u64 = 1 << 31;
 
 /// Blocks of own numbers.
-const BLOCKS: u64 = OTHERS / BLOCK;
-
-/// Where lists do not have the objects of a base: how many are asked for at the same time, and how many blocks in a row
-/// do not exist after the last one.
-const PROBES: usize = 64;
-const MOST_FREE: u64 = 16;
-
-/// What the names of attribute sets' objects begin with, and those of anchors that are read before they are written.
-const CLONES: &str = "_clone/";
-const PREVIEWS: &str = "_preview/";
+pub(super) const BLOCKS: u64 = OTHERS / BLOCK;
 
 /// The objects of one ntuple. They are deleted when it is dropped before it is [finished](Self::finish).
 #[derive(Debug)]
@@ -54,8 +45,8 @@ pub struct ObjectSink {
     /// Objects that are being filled: the number, and the bytes.
     open: Option<(u64, Vec<u8>)>,
     is_packed: bool,
-    /// The size of objects, unless options say another.
-    object_size: ObjectSize,
+    /// The size of objects that the settings ask for, unless options say another.
+    object_size: Option<ObjectSize>,
     n_bytes: u64,
     /// The anchor that will be replaced, and its state.
     replaced: Option<(SourceMeta, Option<ObjectAnchor>)>,
@@ -64,6 +55,10 @@ pub struct ObjectSink {
     /// Objects of other sets that belong to this one, and their numbers here by the URLs of the sets.
     bases: Vec<OtherBase>,
     added: BTreeMap<String, Renumbered>,
+    /// Who made objects that this writer has not made.
+    makers: Vec<MadeObjects>,
+    /// Objects that the server has copied.
+    n_copies: u64,
     /// Attribute sets by name, and what was written for those that are complete.
     sets: BTreeMap<String, ObjectSink>,
     of_sets: ObjectsWritten,
@@ -96,6 +91,8 @@ pub struct ObjectsWritten {
     pub requests: u64,
     /// Size of the objects.
     pub bytes: u64,
+    /// How many of them the server has copied.
+    pub server_copies: u64,
 }
 
 impl ObjectSink {
@@ -122,9 +119,8 @@ impl ObjectSink {
         replaced: Option<(SourceMeta, Option<ObjectAnchor>)>,
         settings: &Settings,
     ) -> Result<Self, RNTupleError> {
-        let object_size = ObjectSize::from_settings(settings, set.url())?;
         Ok(Self {
-            object_size: object_size.unwrap_or(ObjectSize::USUAL),
+            object_size: ObjectSize::from_settings(settings, set.url())?,
             n_bytes: 0,
             uploads: Uploads::new(Arc::new(set), settings)?,
             settings: settings.clone(),
@@ -137,6 +133,8 @@ impl ObjectSink {
             anchor: None,
             bases: Vec::new(),
             added: BTreeMap::new(),
+            makers: Vec::new(),
+            n_copies: 0,
             sets: BTreeMap::new(),
             of_sets: ObjectsWritten::default(),
             set_names: Vec::new(),
@@ -191,6 +189,7 @@ impl ObjectSink {
             uploads: Uploads::new(Arc::new(set), settings)?,
             next_block: end / BLOCK + 1,
             is_packed: found.is_packed,
+            makers: found.makers,
             anchor: Some(found.anchor),
             clone_template: clone_template(*first),
             begun: Some(Begun {
@@ -274,13 +273,18 @@ impl ObjectSink {
         };
         let last = self.bases.last();
         let mut next = last.map_or(OTHERS, |base| base.first + base.count);
-        let (mut bases, mut numbers) = (Vec::new(), Vec::new());
+        let (mut bases, mut numbers, mut makers) = (Vec::new(), Vec::new(), Vec::new());
         for base in std::iter::once(&own).chain(&other.bases) {
             let end = next.checked_add(base.count)?;
             if end > LARGEST_OBJECT {
                 return None;
             }
             numbers.push((base.first, next));
+            let made = other.made(base.first..base.first.saturating_add(base.count));
+            makers.extend(made.into_iter().map(|made| MadeObjects {
+                first: made.first - base.first + next,
+                ..made
+            }));
             bases.push(OtherBase {
                 first: next,
                 count: base.count,
@@ -289,9 +293,24 @@ impl ObjectSink {
             next = end;
         }
         self.bases.append(&mut bases);
+        self.makers.append(&mut makers);
         let numbers = Renumbered::new(numbers);
         self.added.insert(url.to_owned(), numbers.clone());
         Some(numbers)
+    }
+
+    /// Notes who made a copied object, together with those before it if they were made one after another.
+    fn note_made(&mut self, made: MadeObjects) {
+        match self.makers.last_mut() {
+            Some(last)
+                if last.maker == made.maker
+                    && last.first + last.count == made.first
+                    && (last.maker.is_none() || last.number + last.count == made.number) =>
+            {
+                last.count += made.count;
+            }
+            _ => self.makers.push(made),
+        }
     }
 
     /// Begins a block of numbers; its first object has these bytes, or none.
@@ -393,6 +412,7 @@ impl ObjectSink {
             self.of_sets.objects += own.objects;
             self.of_sets.requests += own.requests;
             self.of_sets.bytes += own.bytes;
+            self.of_sets.server_copies += own.server_copies;
         }
         Ok(())
     }
@@ -404,6 +424,8 @@ impl ObjectSink {
             let url = self.url().to_owned();
             return Err(IoError::NotWritten { url, why }.into());
         };
+        let mut makers = self.makers.clone();
+        makers.sort_by_key(|made| made.first);
         Ok(ObjectAnchor {
             clone_template: self.clone_template.clone(),
             bases: self.bases.clone(),
@@ -414,6 +436,7 @@ impl ObjectSink {
             },
             sets: self.set_names.clone(),
             maker: Some(self.uploads.set().maker().to_owned()),
+            makers,
             mark: self.mark.clone(),
             ..ObjectAnchor::new(anchor)
         })
@@ -490,6 +513,7 @@ impl ObjectSink {
         written.objects += self.uploads.numbers().len() as u64;
         written.requests += set.traffic().requests;
         written.bytes += self.n_bytes;
+        written.server_copies += self.n_copies;
         self.uploads.keep();
         if let Some((_, Some(old))) = &self.replaced {
             // the ntuple is complete: what remains of the other one is found by a sweep
@@ -531,190 +555,6 @@ fn clone_template(first: u64) -> String {
     }
 }
 
-/// Whether an object of a base belongs to the ntuple of an anchor: by its number, or to one of its attribute sets. None if
-/// it has none of the names of objects.
-fn belongs(name: &str, anchor: &ObjectAnchor) -> Option<bool> {
-    if let Ok(id) = name.parse::<u64>() {
-        return Some(blocks(anchor).any(|block| block.contains(&id)));
-    }
-    if name.starts_with(PREVIEWS) {
-        return Some(false);
-    }
-    let below = name.strip_prefix(CLONES)?;
-    let base = anchor.attribute_base("").unwrap_or_default();
-    let own = name.strip_prefix(base.as_str());
-    // below the usual base, those of other writers begin with a number
-    let is_numbered = || {
-        let first = below.split('/').next().unwrap_or_default();
-        first.parse::<u64>().is_ok()
-    };
-    Some(own.is_some() && (base != CLONES || !is_numbered()))
-}
-
-/// The numbers of an ntuple's own objects, by block: in the order of writing, so that the header is the first.
-fn blocks(anchor: &ObjectAnchor) -> impl Iterator<Item = RangeInclusive<u64>> {
-    let ends = [anchor.anchor.header, anchor.anchor.footer].map(number);
-    let blocks = match anchor.blocks.as_slice() {
-        [] => vec![ends],
-        blocks => blocks.to_vec(),
-    };
-    let own = |[first, last]: [u64; 2]| first..=last.min(OTHERS);
-    blocks.into_iter().map(own)
-}
-
-/// The number of the object with an envelope.
-fn number(link: EnvelopeLink) -> u64 {
-    link.stored.address.object().unwrap_or_default()
-}
-
-/// Deletes the objects of a replaced ntuple, by their numbers: not all stores list them. A list has the attribute sets
-/// that other programs wrote.
-fn delete_old(
-    set: &ObjectSet,
-    old: &ObjectAnchor,
-    new: &ObjectAnchor,
-    settings: &Settings,
-) -> Result<(), IoError> {
-    let others = match old.clone_template == new.clone_template {
-        true => &[][..],
-        false => &old.sets,
-    };
-    for base in others.iter().filter_map(|name| old.attribute_base(name)) {
-        let below = set.below(&base, settings)?;
-        let Some((_, anchor)) = below.anchor()? else {
-            continue;
-        };
-        if let Ok(anchor) = ObjectAnchor::parse(&anchor) {
-            let names: Vec<String> = blocks(&anchor).flatten().map(|id| id.to_string()).collect();
-            below.delete(&names)?;
-        }
-        below.delete_anchor()?;
-    }
-    let listed = set.list()?.into_iter().map(|object| object.name);
-    let listed = listed.filter(|name| belongs(name, old) == Some(true));
-    let names: BTreeSet<String> = blocks(old)
-        .flatten()
-        .map(|id| id.to_string())
-        .chain(listed)
-        .filter(|name| belongs(name, new) == Some(false))
-        .collect();
-    match names.is_empty() {
-        true => Ok(()),
-        false => set.delete(&Vec::from_iter(names)),
-    }
-}
-
-/// The objects of all blocks, found without a list.
-fn probed(set: &ObjectSet) -> Result<Vec<FoundObject>, IoError> {
-    let mut found = Vec::new();
-    let mut free = 0;
-    for block in (0..BLOCKS).map(|at| at * BLOCK) {
-        let first = set.find(block..block + 1)?;
-        free = if first.is_empty() { free + 1 } else { 0 };
-        if free == MOST_FREE {
-            break;
-        }
-        if first.is_empty() {
-            continue;
-        }
-        found.extend(first);
-        found.extend(found_from(set, block + 1..block + BLOCK)?);
-    }
-    Ok(found)
-}
-
-/// The objects from the first of some numbers on, found without a list, up to a gap.
-fn found_from(set: &ObjectSet, numbers: Range<u64>) -> Result<Vec<FoundObject>, IoError> {
-    let mut found = Vec::new();
-    for start in numbers.clone().step_by(PROBES) {
-        let more = set.find(start..numbers.end.min(start + PROBES as u64))?;
-        if more.is_empty() {
-            break;
-        }
-        found.extend(more);
-    }
-    Ok(found)
-}
-
-/// The objects that killed writers have left at a base.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ObjectsLeft {
-    /// Names of old ones, which a sweep deletes.
-    pub names: Vec<String>,
-    /// Their size in bytes.
-    pub bytes: u64,
-    /// Number of others: their writer may still be writing.
-    pub young: u64,
-    /// Number of objects of the ntuple.
-    pub used: u64,
-}
-
-/// Finds the objects at a base that its anchor does not name, and deletes those of at least this age.
-///
-/// # Errors
-/// If they cannot be listed or deleted, or the anchor is damaged: its objects may be read by other versions.
-pub fn sweep_objects(
-    url: &str,
-    settings: &Settings,
-    age: Duration,
-    deletes: bool,
-) -> Result<ObjectsLeft, RNTupleError> {
-    let set = ObjectSet::open(url, settings)?;
-    // listed before: what is written meanwhile is not deleted
-    let mut listed = set.list()?;
-    let anchor = match set.anchor()? {
-        None => None,
-        Some((_, bytes)) => {
-            let parsed = ObjectAnchor::parse(&bytes);
-            Some(parsed.map_err(|error| RNTupleError::Spec {
-                url: set.url().to_owned(),
-                ntuple: String::new(),
-                structure: "anchor",
-                at: PageAddress::File(0),
-                source: error,
-            })?)
-        }
-    };
-    if let Some(anchor) = &anchor {
-        let header = number(anchor.anchor.header).to_string();
-        let names: BTreeSet<String> = listed.iter().map(|object| object.name.clone()).collect();
-        if !names.contains(&header) {
-            let more = probed(&set)?.into_iter();
-            listed.extend(more.filter(|object| !names.contains(&object.name)));
-        }
-    }
-    let nothing = ObjectAnchor::new(Anchor::default());
-    let mut found = ObjectsLeft::default();
-    let is_old = |object: &FoundObject| object.modified.elapsed().is_ok_and(|since| since >= age);
-    // an ntuple that is written in steps may take longer
-    let is_writing = |object: &FoundObject| object.name.starts_with(PREVIEWS) && !is_old(object);
-    let is_written = listed.iter().any(is_writing);
-    for object in listed {
-        let is_used = match &anchor {
-            Some(anchor) => belongs(&object.name, anchor),
-            None => belongs(&object.name, &nothing).map(|_| false),
-        };
-        match is_used {
-            // of an ntuple at a base below this one
-            None => {}
-            Some(true) => found.used += 1,
-            Some(false) if is_old(&object) && !is_written => {
-                found.bytes += object.size;
-                found.names.push(object.name);
-            }
-            Some(false) => found.young += 1,
-        }
-    }
-    found.names.sort_by_key(|name| (name.len(), name.clone()));
-    if deletes && !found.names.is_empty() {
-        set.delete(&found.names)?;
-    }
-    if deletes {
-        set.remove_partial()?;
-    }
-    Ok(found)
-}
-
 impl PageSink for ObjectSink {
     fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
         let is_continued = place.existing == Existing::Continued;
@@ -746,7 +586,8 @@ impl PageSink for ObjectSink {
         pages: &[&[u8]],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
-        let append = |page: &&[u8]| match options.object_size.unwrap_or(self.object_size) {
+        let size = options.object_size.or(self.object_size);
+        let append = |page: &&[u8]| match size.unwrap_or(ObjectSize::USUAL) {
             ObjectSize::Page => self.put(page),
             size => self.pack(page, size),
         };
@@ -798,5 +639,59 @@ impl PageSink for ObjectSink {
             Some(known) => Some(known.clone()),
             None => self.add(&url, anchor),
         }
+    }
+
+    fn copies(
+        &mut self,
+        store: &dyn PageStore,
+        objects: &BTreeMap<u64, u64>,
+        options: &WriteOptions,
+    ) -> Result<Option<Renumbered>, RNTupleError> {
+        let set = self.uploads.set().clone();
+        let Some(anchor) = store.objects().filter(|_| set.copies()) else {
+            return Ok(None);
+        };
+        let is_right_size = match options.object_size.or(self.object_size) {
+            None => true,
+            Some(size) => size == ObjectSize::Page && !anchor.is_packed,
+        };
+        let own = OtherBase {
+            first: 0,
+            count: OTHERS,
+            base: String::new(),
+        };
+        if !is_right_size || anchor.url_template != OBJECT_TEMPLATE {
+            return Ok(None);
+        }
+        // where the objects are: in the set itself, or in those that it refers to
+        let url = store.info().url;
+        let bases = std::iter::once(&own).chain(&anchor.bases);
+        let bases: Option<Vec<(u64, String)>> = bases
+            .map(|base| Some((base.first, set.sees(url, &base.base, &self.settings)?)))
+            .collect();
+        let Some(bases) = bases else {
+            return Ok(None);
+        };
+        self.flush()?;
+        let mut numbers: Vec<(u64, u64)> = Vec::with_capacity(objects.len());
+        for (&id, size) in objects {
+            let after = bases.partition_point(|(first, _)| *first <= id);
+            let Some((first, base)) = after.checked_sub(1).and_then(|at| bases.get(at)) else {
+                return Err(RNTupleError::internal("an object of no base"));
+            };
+            let number = self.number()?;
+            self.uploads.copy(number, base, id - first)?;
+            for made in anchor.made(id..id + 1) {
+                self.note_made(MadeObjects {
+                    first: number,
+                    ..made
+                });
+            }
+            numbers.push((id, number));
+            self.n_bytes += size;
+            self.n_copies += 1;
+        }
+        self.is_packed |= anchor.is_packed;
+        Ok(Some(Renumbered::new(numbers)))
     }
 }

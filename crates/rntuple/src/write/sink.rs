@@ -1,5 +1,6 @@
 //! Page sinks: where pages and envelopes are written to.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use femtobarn_rootfile::FileWriter;
@@ -120,6 +121,20 @@ pub trait PageSink: Send + Debug {
     /// be copied.
     fn shares(&mut self, _store: &dyn PageStore) -> Option<Renumbered> {
         None
+    }
+
+    /// Has the server copy objects of a store, given with their sizes, as they are; returns their numbers in the ntuple. All of their pages must be
+    /// kept. None if pages have to be copied.
+    ///
+    /// # Errors
+    /// If an object cannot be copied.
+    fn copies(
+        &mut self,
+        _store: &dyn PageStore,
+        _objects: &BTreeMap<u64, u64>,
+        _options: &WriteOptions,
+    ) -> Result<Option<Renumbered>, RNTupleError> {
+        Ok(None)
     }
 
     /// The file being written, to which regions of other files can be copied; none for other sinks.

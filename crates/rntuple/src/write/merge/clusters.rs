@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     /// The pages of all columns.
-    fn columns(&self) -> impl Iterator<Item = (u32, &[Page])> {
+    pub fn columns(&self) -> impl Iterator<Item = (u32, &[Page])> {
         let columns = u32::try_from(self.list.n_columns(self.index)).unwrap_or(0);
         let pages = |column| Some((column, self.list.pages(self.column(column)?)));
         (0..columns).filter_map(pages)

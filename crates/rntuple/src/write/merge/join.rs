@@ -149,7 +149,7 @@ impl NTupleMerger {
                 tick,
                 merged: std::mem::take(merged),
             };
-            let written = self.bring(sink, &mut adding, &planned)?;
+            let written = self.bring(sink, &mut adding, (&planned, &part.clusters))?;
             *merged = adding.merged;
             merged.why.extend(self.why(&part.mapping, &merged.levels));
             let own = self.schema.columns_of(&part.mapping);

@@ -1,7 +1,7 @@
 //! Copies clusters: keeps pages, and remakes only those that have to be.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use bytes::Bytes;
 use femtobarn_io::{Transferred, on_threads};
@@ -9,7 +9,7 @@ use femtobarn_io::{Transferred, on_threads};
 use super::super::column::SealedPage;
 use super::super::payload::{append_bytes, append_pages};
 use super::super::sink::{PageSink, Renumbered};
-use super::clusters::{PlannedCluster, PlannedColumn};
+use super::clusters::{Cluster, PlannedCluster, PlannedColumn};
 use super::incoming::Incoming;
 use super::options::{Levels, Merged, hull};
 use super::pages::{Encoding, Remaker, Source, element_type};
@@ -25,18 +25,22 @@ impl NTupleMerger {
         &mut self,
         sink: &mut dyn PageSink,
         adding: &mut Adding<'_>,
-        clusters: &[PlannedCluster<'_>],
+        (clusters, inputs): (&[PlannedCluster<'_>], &[Cluster]),
     ) -> Result<Vec<(u64, Vec<WrittenColumn>)>, RNTupleError> {
+        let shared = match self.options.refers {
+            true => sink.shares(adding.reader.store()),
+            false => None,
+        };
+        let copied = match &shared {
+            Some(_) => Copied::default(),
+            None => self.copy_objects(sink, adding, clusters, inputs)?,
+        };
         let Adding {
             reader,
             tick,
             merged,
             ..
         } = adding;
-        let shared = match self.options.refers {
-            true => sink.shares(reader.store()),
-            false => None,
-        };
         let mut kept = Vec::new();
         for cluster in clusters {
             for column in cluster.columns.iter().filter(|column| column.is_kept()) {
@@ -63,7 +67,7 @@ impl NTupleMerger {
         merged.n_clusters += clusters.len() as u64;
         let place = match &shared {
             Some(numbers) => Place::Shared(numbers),
-            None => Place::Moved(&moved),
+            None => Place::Moved(&moved, &copied),
         };
         let single = clusters.iter();
         let single = single.map(|cluster| self.single_pages(sink, reader, cluster, &place));
@@ -93,6 +97,57 @@ impl NTupleMerger {
         Ok(out)
     }
 
+    /// Has the server copy objects of which all pages are kept.
+    fn copy_objects(
+        &self,
+        sink: &mut dyn PageSink,
+        adding: &mut Adding<'_>,
+        clusters: &[PlannedCluster<'_>],
+        inputs: &[Cluster],
+    ) -> Result<Copied, RNTupleError> {
+        let store = adding.reader.store();
+        if store.objects().is_none() || self.options.sketches {
+            return Ok(Copied::default());
+        }
+        let columns = clusters.iter().flat_map(|cluster| &cluster.columns);
+        let kept = columns.filter(|column| column.is_kept());
+        let kept = kept.flat_map(|column| column.pages.iter());
+        let kept: HashSet<PageAddress> = kept.map(|page| page.body.address).collect();
+        let all = inputs.iter().flat_map(Cluster::columns);
+        let all = all.flat_map(|(_, pages)| pages.iter());
+        // by address: the columns of a cluster may share pages
+        let all: BTreeMap<(u64, u64), &Page> = all
+            .filter_map(|page| Some((page.body.address.object()?, page)))
+            .map(|(id, page)| ((id, page.body.address.offset()), page))
+            .collect();
+        let mut objects: BTreeMap<u64, Option<u64>> = BTreeMap::new();
+        for ((id, _), page) in all {
+            let size = objects.entry(id).or_insert(Some(0));
+            let is_kept = kept.contains(&page.body.address);
+            *size = size
+                .filter(|_| is_kept)
+                .map(|size| size + page.stored_size());
+        }
+        let objects = objects
+            .into_iter()
+            .filter_map(|(id, size)| Some((id, size?)));
+        let objects: BTreeMap<u64, u64> = objects.collect();
+        if objects.is_empty() {
+            return Ok(Copied::default());
+        }
+        let numbers = sink.copies(store, &objects, &self.options.write)?;
+        let Some(numbers) = numbers else {
+            return Ok(Copied::default());
+        };
+        let n_bytes = objects.values().sum();
+        adding.merged.levels.copied += n_bytes;
+        if !(adding.tick)(n_bytes) {
+            return Err(RNTupleError::Interrupted);
+        }
+        let objects = objects.into_keys().collect();
+        Ok(Copied(Some((objects, numbers))))
+    }
+
     /// The pages of a cluster that are not part of a region.
     fn single_pages(
         &self,
@@ -108,7 +163,10 @@ impl NTupleMerger {
                 let own = (at, number);
                 if !column.is_kept() {
                     single.wanted.push((own, *page));
-                } else if matches!(place, Place::Moved(_)) && self.is_copied(sink, reader, page) {
+                } else if let Place::Moved(_, copied) = place
+                    && copied.find(page).is_none()
+                    && self.is_copied(sink, reader, page)
+                {
                     // the columns of a cluster may share pages
                     match known.entry((page.body.address, page.body.size)) {
                         Entry::Occupied(first) => single.same.push((own, *page, *first.get())),
@@ -340,10 +398,29 @@ fn levels_of(done: Transferred) -> Levels {
     }
 }
 
+/// Objects that the server has copied, and their numbers in the output.
+#[derive(Default)]
+struct Copied(Option<(BTreeSet<u64>, Renumbered)>);
+
+impl Copied {
+    /// A page in one of them, at its new address.
+    fn find(&self, page: &Page) -> Option<PageAddress> {
+        let (objects, numbers) = self.0.as_ref()?;
+        renumbered(
+            numbers,
+            page.body
+                .address
+                .object()
+                .filter(|id| objects.contains(id))?,
+            page,
+        )
+    }
+}
+
 /// Where kept pages are.
 enum Place<'a> {
-    /// In the output's file.
-    Moved(&'a Moved),
+    /// In the output's file, or in copies of the input's objects.
+    Moved(&'a Moved, &'a Copied),
     /// In the input's objects, which have these numbers in the output.
     Shared(&'a Renumbered),
 }
@@ -352,17 +429,24 @@ enum Place<'a> {
 fn placed_page(reader: &Reader, page: &Page, place: &Place<'_>) -> Result<Page, RNTupleError> {
     let at = page.body.address;
     let address = match (place, at) {
-        (Place::Moved(moved), _) => moved.offset(at.offset()).map(PageAddress::File),
-        (Place::Shared(numbers), PageAddress::Object { id, offset }) => {
-            let id = numbers.find(id);
-            id.map(|id| PageAddress::Object { id, offset })
-        }
+        (Place::Moved(_, copied), PageAddress::Object { .. }) => copied.find(page),
+        (Place::Moved(moved, _), _) => moved.offset(at.offset()).map(PageAddress::File),
+        (Place::Shared(numbers), PageAddress::Object { id, .. }) => renumbered(numbers, id, page),
         (Place::Shared(_), _) => None,
     };
     let Some(address) = address else {
         return Err(reader.inconsistent("page", "a place in the input", at));
     };
     Ok(moved_page(page, address))
+}
+
+/// The address of a page whose object has another number.
+fn renumbered(numbers: &Renumbered, id: u64, page: &Page) -> Option<PageAddress> {
+    let PageAddress::Object { offset, .. } = page.body.address else {
+        return None;
+    };
+    let id = numbers.find(id)?;
+    Some(PageAddress::Object { id, offset })
 }
 
 /// A page at another address.

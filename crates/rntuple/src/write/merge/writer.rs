@@ -311,7 +311,7 @@ impl NTupleMerger {
             Ok(planned) => {
                 self.n_elements = n_elements;
                 self.n_listed = n_listed;
-                for (n_entries, columns) in self.bring(sink, adding, &planned)? {
+                for (n_entries, columns) in self.bring(sink, adding, (&planned, &clusters))? {
                     self.catalog.add_cluster(sink, n_entries, columns)?;
                 }
                 Ok(())
