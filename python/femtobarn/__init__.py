@@ -28,7 +28,7 @@ from femtobarn._files.rdataframe import rdataframe
 from femtobarn._files.report import Report
 from femtobarn._files.tracing import Recording, Replay, record, replay, report
 from femtobarn._operations.convert import ConvertReport, convert
-from femtobarn._operations.cost import Costs, LayoutCost, cost
+from femtobarn._operations.cost import Advice, Costs, LayoutCost, advise, cost
 from femtobarn._operations.join import join_columns
 from femtobarn._operations.left_behind import LeftBehind
 from femtobarn._operations.merge import MergeReport, merge
@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccessLog",
+    "Advice",
     "Arrow",
     "As",
     "AttributeSetWriter",
@@ -157,6 +158,7 @@ __all__ = [
     "WorkerStatistics",
     "WritableDirectory",
     "WriteBatch",
+    "advise",
     "aio",
     "clone",
     "concatenate",

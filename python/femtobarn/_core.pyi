@@ -49,11 +49,13 @@ __all__ = [
     "WriteBatch",
     "__version__",
     "absolute_store",
+    "advise",
     "check_ingest",
     "cli_main",
     "compression_settings",
     "convert",
     "convert_many",
+    "cost",
     "end_background",
     "end_record",
     "exit_code",
@@ -694,5 +696,15 @@ def cost(
     prices: str | None,
     settings: dict[str, str],
 ) -> str: ...
+def advise(
+    file: str,
+    name: str | None,
+    passes: dict[str, Any],
+    *,
+    columns: list[str],
+    trace: str | None,
+    prices: str | None,
+    settings: dict[str, str],
+) -> tuple[str, str]: ...
 def end_background() -> None: ...
 def cli_main(args: list[str]) -> int: ...

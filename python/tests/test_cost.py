@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
@@ -216,3 +217,105 @@ def test_the_program_prints_the_same(source):
     assert "a pass reads all fields" in run.stdout
     assert "Amazon S3 Standard, eu-west-3 (Paris)" in run.stdout
     assert "256 KiB" in repr(costs)
+
+
+def advice_of(source, *args):
+    run = subprocess.run(
+        [*PROGRAM, "migrate", str(source), *args, "--advise"], capture_output=True, check=True, timeout=300, text=True
+    )
+    return run.stdout
+
+
+def test_advice_can_be_followed_and_its_numbers_are_those_of_the_result(source, tmp_path):
+    url = f"ntpl+file://{tmp_path}/shaped"
+    advice = fb.advise(source, url, columns=COLUMNS)
+    assert advice.destination == "objects"
+    assert set(advice.options) == {"compression", "cluster_size", "page_size", "object_size"}
+    (report,) = fb.migrate(source, url, **advice.options, verify=True)
+    assert report.proof["equal"]
+    found = sizes(tmp_path / "shaped")
+    # a model: clusters are all alike in it, and page lists, header and footer have no size
+    assert sum(found.values()) == pytest.approx(advice.expected["bytes"], rel=0.1)
+    assert abs(len(found) - advice.expected["objects"]) <= 2
+    ntuple = fb.open(url)
+    ntuple.arrays(COLUMNS)
+    assert ntuple.metrics.bytes_read == pytest.approx(advice.expected["bytes_read"], rel=0.1)
+    assert abs(ntuple.metrics.requests - advice.expected["requests"]) <= 3
+
+
+def test_advice_depends_on_latency_bandwidth_and_workers(source):
+    def chosen(**given):
+        return fb.advise(source, "ntpl+s3://bucket/x", threads=4, **given).options
+
+    # a slow line pays for the best codec, a fast one for none or a fast one
+    assert chosen(bandwidth="100 kB", round_trip=0)["compression"].startswith(("lzma", "zstd"))
+    assert chosen(bandwidth="1 TB", round_trip=0)["compression"] in {"none", "lz4:4"}
+    slow = fb.advise(source, "ntpl+s3://bucket/x", columns=COLUMNS, round_trip=0.2)
+    fast = fb.advise(source, "ntpl+s3://bucket/x", columns=COLUMNS, round_trip=0.0)
+    assert slow.expected["requests"] <= fast.expected["requests"]
+    assert slow.expected["seconds"] > fast.expected["seconds"] + 0.4
+
+
+def test_advice_names_the_kind_of_the_destination(source, tmp_path):
+    file = fb.advise(source, tmp_path / "x.root")
+    assert (file.destination, file.expected["objects"], file.expected["puts"]) == ("file", 1, 0)
+    assert "object_size" not in file.options
+    assert fb.advise(source, "s3://bucket/x.root").destination == "remote file"
+    daos = fb.advise(source, "daos://pool/container")
+    assert daos.destination == "daos"
+    assert daos.options["object_size"] not in {"cluster", "64MiB"}
+
+
+def test_only_what_is_moved_counts(source, tmp_path):
+    advice = fb.advise(source, tmp_path / "x.root", fields="a")
+    assert advice.expected["bytes"] <= 60_000 * 8 * 1.01 + 1000
+    everything = fb.advise(source, tmp_path / "x.root")
+    assert everything.expected["bytes"] > 2 * advice.expected["bytes"]
+
+
+def test_advice_takes_the_columns_of_a_trace(source, tmp_path):
+    trace = tmp_path / "trace.csv"
+    with fb.record(trace), fb.open(source) as ntuple:
+        ntuple.arrays(["a", "noise"])
+    url = "ntpl+s3://bucket/x"
+    recorded, named = fb.advise(source, url, trace=trace), fb.advise(source, url, columns=["a", "noise"])
+    assert recorded.expected["bytes_read"] == pytest.approx(named.expected["bytes_read"], rel=0.5)
+    assert recorded.expected["bytes_read"] < fb.advise(source, url).expected["bytes_read"]
+
+
+def test_the_program_advises(source, tmp_path):
+    out = tmp_path / "out here.root"
+    text = advice_of(source, str(out), "--columns", "a,l*", "--round-trip", "0.01", "--bandwidth", "100MB")
+    assert text.startswith("file: pages: ")
+    assert "\ncodec:\n  uncompressed: " in text
+    command = text.splitlines()[-1]
+    assert command.startswith(f"fb migrate {source} '{out}' --compression ")
+    assert not out.exists()
+    subprocess.run([*PROGRAM, *shlex.split(command)[1:]], check=True, timeout=300)
+    assert fb.open(out).num_entries == 60_000
+    document = json.loads(advice_of(source, str(out), "--json"))
+    assert document["destination"] == "file"
+    assert set(document["options"]) == {"compression", "cluster_size", "page_size"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        (["--columns", "a"], "--advise"),
+        (["--advise", "--verify"], "--verify"),
+        (["--advise", "--bandwidth", "fast"], 'invalid size "fast"'),
+    ],
+)
+def test_options_of_advice_need_it(source, tmp_path, wrong, named):
+    args = [*PROGRAM, "migrate", str(source), str(tmp_path / "x.root"), *wrong]
+    run = subprocess.run(args, capture_output=True, timeout=300, text=True)
+    assert run.returncode == 2
+    assert named in run.stderr
+
+
+def test_wrong_arguments_of_advice_are_errors(source, tmp_path):
+    for wrong in ({"round_trip": -1}, {"workers": 0}, {"bandwidth": "fast"}, {"columns": "a", "trace": "t"}):
+        with pytest.raises((fb.UsageError, ValueError)):
+            fb.advise(source, tmp_path / "x.root", **wrong)
+    with pytest.raises(fb.KeyNotFoundError, match="nothing"):
+        fb.advise(source, tmp_path / "x.root", fields="nothing*")

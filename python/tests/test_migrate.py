@@ -51,11 +51,13 @@ def daos(tmp_path, monkeypatch):
     return Daos(tmp_path, {}, monkeypatch)
 
 
-@pytest.fixture(params=["file", "objects", "minio", "s3"])
+@pytest.fixture(params=["file", "objects", "minio", "s3", "daos"])
 def place(request, tmp_path):
     """Return a function that returns an output's URL."""
     if request.param in ("minio", "s3"):
         request.getfixturevalue("minio")
+    if request.param == "daos":
+        return request.getfixturevalue("daos").url
     return {
         "file": lambda name: f"{tmp_path}/{name}.root",
         "objects": lambda name: f"ntpl+file://{tmp_path}/{name}",
@@ -167,7 +169,8 @@ def tick(files, all_files, done, total):
         os.kill(os.getpid(), sent)
         globals()["most"] = 1 << 60
 
-found = _core.migrate([(source, "Events")], url, given, write, tick, resume=True, step_size=30_000)
+name = None if "all" in sys.argv else "Events"
+found = _core.migrate([(source, name)], url, given, write, tick, resume=True, step_size=30_000)
 print(found, flush=True)
 """
 
@@ -182,11 +185,13 @@ def resumed(source, url, **options):
     return report
 
 
-def objects_of(url, minio=None):
-    """Return the names of the objects below a base."""
+def objects_of(url, minio=None, daos=None):
+    """Return the names of the objects below a base, or of the values in a container."""
     if "s3:" in url:
         folder = minio.data / url.removeprefix("ntpl+s3://")
         return {str(path.parent.relative_to(folder)) for path in folder.rglob("xl.meta")} - {"."}
+    if url.startswith("daos:"):
+        return {value for value in daos.left(Path(url).name) if not value.endswith(".new")}
     folder = Path(url.removeprefix("ntpl+file://"))
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     return found - {"anchor"}
@@ -196,17 +201,17 @@ def objects_of(url, minio=None):
 def test_a_killed_migration_is_resumed(request, place, source, tmp_path, replaces):
     url = place("killed")
     if replaces:
-        fb.migrate(f"{source}:Runs", url)
+        fb.write(url, {"run": [1, 2, 3]}, "Events")
     size = source.stat().st_size
     for _ in range(3):
         killed = migrate_in_process(source, url, size / 5, "SIGKILL", *["replace"] * replaces)
         _, error = killed.communicate(timeout=60)
         assert killed.returncode == -signal.SIGKILL, error
         if replaces:
-            assert fb.open(url).num_entries == 3
+            assert fb.open({url: "Events"}).num_entries == 3
         else:
-            with pytest.raises(fb.NotFoundError):
-                fb.open(url)
+            with pytest.raises((fb.NotFoundError, fb.KeyNotFoundError)):
+                fb.open({url: "Events"})
     report = resumed(source, url, overwrite=replaces, verify=True)
     assert 0 < report.entries_before < N_ENTRIES
     assert report.entries == {"Events": N_ENTRIES}
@@ -215,17 +220,41 @@ def test_a_killed_migration_is_resumed(request, place, source, tmp_path, replace
     # nothing is repeated, and nothing remains
     assert sum(report.levels.values()) < size * 0.7
     assert resumed(source, url).was_complete
-    if url.startswith("ntpl"):
-        minio = request.getfixturevalue("minio") if "s3:" in url else None
+    if url.startswith(("ntpl", "daos")):
+        stores = {"minio": "s3:", "daos": "daos:"}
+        used = {name: request.getfixturevalue(name) for name, scheme in stores.items() if scheme in url}
         # but what a writer has begun that was killed before its first step had ended
         subprocess.run([FB, "sweep", url, "--age", "0"], capture_output=True, check=True)
         fb.migrate(f"{source}:Events", place("whole"), object_size=8_000)
-        n_more = len(objects_of(url, minio)) - len(objects_of(place("whole"), minio))
+        n_more = len(objects_of(url, **used)) - len(objects_of(place("whole"), **used))
         assert 0 < n_more < 30  # a page list of each step, and the first object of each writer
-        assert all(name.isdigit() for name in objects_of(url, minio))
+        assert url.startswith("daos") or all(name.isdigit() for name in objects_of(url, **used))
         assert same(events_of(url), events_of(source))
     elif not url.startswith("s3"):
         assert sorted(path.name for path in tmp_path.iterdir()) == ["killed.root"]
+
+
+@pytest.mark.parametrize("place", ["file", "daos"], indirect=True)
+def test_several_ntuples_of_an_output_are_resumed(place, source, tmp_path):
+    both = tmp_path / "both.root"
+    events = events_of(source)
+    with fb.recreate(both) as file:
+        for name in ("first", "second"):
+            file.mkrntuple(name, events, cluster_size="20 kB", page_size="4 kB").extend(events)
+    url = place("several")
+    killed = migrate_in_process(both, url, both.stat().st_size * 0.75, "SIGKILL", "all")
+    _, error = killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL, error
+    options = {"step_size": 30_000, "object_size": 8_000, "resume": True}
+    (report,) = fb.migrate(both, url, **options, verify=True)
+    # the first one was complete
+    assert N_ENTRIES < report.entries_before < 2 * N_ENTRIES
+    assert report.entries == {"first": N_ENTRIES, "second": N_ENTRIES}
+    assert report.proof["equal"]
+    for name in ("first", "second"):
+        assert same(fb.open({url: name}).arrays(), events)
+    (again,) = fb.migrate(both, url, **options)
+    assert again.was_complete
 
 
 def test_another_source_or_shape_begins_anew(place, source, testdata):
@@ -240,7 +269,7 @@ def test_another_source_or_shape_begins_anew(place, source, testdata):
         resumed(source, url)
 
 
-@pytest.mark.parametrize("place", ["objects", "minio"], indirect=True)
+@pytest.mark.parametrize("place", ["objects", "minio", "daos"], indirect=True)
 def test_a_writer_that_was_taken_for_dead_spoils_nothing(place, source):
     """It is stopped, another one completes its work, and it goes on."""
     url = place("stopped")

@@ -658,6 +658,13 @@ pub struct CostArgs {
     /// The file or the objects, and the ntuple in it
     #[arg(value_name = "FILE[:NAME]", value_hint = ValueHint::FilePath)]
     pub target: String,
+    #[command(flatten)]
+    pub pass: PassArgs,
+}
+
+/// What a pass reads, and prices.
+#[derive(Debug, Default, PartialEq, Args)]
+pub struct PassArgs {
     /// Fields that a pass reads, separated by commas; *, ? and [abc] are wildcards [default: all]
     #[arg(
         long,
@@ -944,6 +951,30 @@ pub struct MigrateArgs {
     /// Number of threads [default: the variable FEMTOBARN_THREADS, or else one per core]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// Only print which codec and sizes suit the destination, and what they are expected to cost
+    #[arg(long, conflicts_with_all = [
+        "entries", "compression", "cluster_size", "page_size", "object_size", "verify", "resume", "force", "step_size",
+    ])]
+    pub advise: bool,
+    #[command(flatten)]
+    pub advice: AdviceArgs,
+}
+
+/// What passes at the destination are like.
+#[derive(Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Options of --advise")]
+pub struct AdviceArgs {
+    #[command(flatten)]
+    pub pass: PassArgs,
+    /// Time in seconds until a request gets its first byte [default: 0.02; 0.0001 for file systems and DAOS]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub round_trip: Option<f64>,
+    /// Bytes per second of all requests together [default: 1GB]
+    #[arg(long, value_name = "SIZE")]
+    pub bandwidth: Option<String>,
+    /// Number of processes that share a pass; each needs a cluster [default: 8]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub workers: Option<u64>,
 }
 
 /// Says which name is the output, whatever its position.

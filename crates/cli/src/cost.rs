@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use femtobarn::cost::{CostOptions, Costs, LayoutCost, Prices, cost};
 
-use crate::args::CostArgs;
+use crate::args::{CostArgs, PassArgs};
 use crate::failure::{Failure, code};
 use crate::layout;
 use crate::open::one_file;
@@ -16,7 +16,18 @@ use crate::units::{bytes, count, plural};
 
 pub fn run(args: &CostArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
     let target = one_file(&args.target)?;
-    let options = CostOptions {
+    let options = options(&args.pass)?;
+    let costs = cost(&target, &options).map_err(|error| Failure::from(error).advise(&target))?;
+    match out.is_json {
+        true => out.json(&costs.to_json())?,
+        false => write(&costs, out)?,
+    }
+    Ok(code::FINE)
+}
+
+/// What a pass reads, and prices.
+pub fn options(args: &PassArgs) -> Result<CostOptions, Failure> {
+    Ok(CostOptions {
         columns: args.columns.clone(),
         trace: args.trace.as_deref().map(replay::read).transpose()?,
         prices: match &args.prices {
@@ -24,13 +35,7 @@ pub fn run(args: &CostArgs, out: &mut Output<'_>) -> Result<i32, Failure> {
             None => Prices::usual()?,
         },
         settings: BTreeMap::new(),
-    };
-    let costs = cost(&target, &options).map_err(|error| Failure::from(error).advise(&target))?;
-    match out.is_json {
-        true => out.json(&costs.to_json())?,
-        false => write(&costs, out)?,
-    }
-    Ok(code::FINE)
+    })
 }
 
 fn write(costs: &Costs, out: &mut Output<'_>) -> io::Result<()> {

@@ -44,6 +44,14 @@ impl Container {
         Self::new(address, settings, false)
     }
 
+    /// The same container, with its own count of requests.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn again(&self) -> Result<Self, DaosError> {
+        Self::open(&self.address, self.settings.clone())
+    }
+
     /// Opens a container; creates it if it does not exist and is named by a label.
     ///
     /// # Errors

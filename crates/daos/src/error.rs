@@ -165,6 +165,16 @@ impl DaosError {
         matches!(self, Self::Failed { code, .. } if *code == code::NO_PERMISSION)
     }
 
+    /// Whether what is stored is wrong, and not the way to it.
+    pub fn is_damage(&self) -> bool {
+        let is_damaged = |code: &i32| *code == code::DAMAGED;
+        matches!(self, Self::Failed { code, .. } if is_damaged(code))
+            || matches!(
+                self,
+                Self::Missing { .. } | Self::Size { .. } | Self::Anchor { .. }
+            )
+    }
+
     /// Whether a value, a container or a pool does not exist.
     pub fn is_missing(&self) -> bool {
         match self {

@@ -136,16 +136,6 @@ impl NTupleValues {
             .ok_or_else(|| self.container.missing(self.places.header()))
     }
 
-    /// Reserves so much memory for each value with pages from now on. Femtobarn's anchors have the size of the largest; for
-    /// ntuples with cages it is in the page lists. A larger value is read twice.
-    #[must_use]
-    pub fn with_largest_value(self, largest: u64) -> Self {
-        Self {
-            room: largest,
-            ..self
-        }
-    }
-
     /// The container.
     pub fn container(&self) -> &Arc<Container> {
         &self.container
@@ -359,16 +349,6 @@ impl NTupleValues {
             self.places.footer(),
         ];
         self.container.punch_values(&keys)
-    }
-
-    /// Removes the anchor first, then everything else but pages.
-    ///
-    /// # Errors
-    /// If that fails.
-    pub fn remove_metadata(&self) -> Result<(), DaosError> {
-        self.container.punch_values(&[self.places.anchor()])?;
-        self.container
-            .punch_objects(&self.places.metadata_objects())
     }
 
     /// Removes pages and page lists, by their numbers.

@@ -15,6 +15,7 @@ use femtobarn_ttree::is_tree;
 use serde_json::{Value, json};
 
 use crate::copy::{file_of, is_folder_name};
+use crate::daos::has_marked;
 use crate::inputs::{Entries, Input, Opened};
 use crate::left_behind::{AllLeftBehind, beside};
 use crate::merge::{Made, MergeOptions, OnProgress, Part, levels_json, make_in_steps};
@@ -325,7 +326,8 @@ impl Migration {
     fn is_complete(&self, settings: &BTreeMap<String, String>) -> Result<bool, RNTupleError> {
         let settings = Settings::new(&self.output, settings.clone())?;
         if is_daos(&self.output) {
-            return Ok(false);
+            let ntuples = self.parts.iter().map(Part::path);
+            return has_marked(&self.output, ntuples, &settings, self.mark);
         }
         if is_object_set(&self.output) {
             let anchor = ObjectSet::open(&self.output, &settings)?.anchor()?;

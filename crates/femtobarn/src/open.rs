@@ -13,7 +13,7 @@ use femtobarn_io::{
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{PageStore, Reader, ReaderOptions, SourceStore};
 use femtobarn_rntuple::spec::{Anchor, ObjectAnchor, PageAddress};
-use femtobarn_rootfile::{FileWriter, Key, RootFile, RootFileError, Uuid};
+use femtobarn_rootfile::{FileWriter, Key, RootFile, RootFileError, Uuid, without_cycle};
 
 use crate::daos::{ContainerSource, open_ntuple, with_name};
 use crate::kinds::{self, exit};
@@ -278,6 +278,7 @@ pub(crate) fn reader_of(
     options: ReaderOptions,
 ) -> Result<Reader, RNTupleError> {
     if is_daos(source.url()) {
+        let path = without_cycle(path);
         let below = source.objects_below(path)?;
         let missing = || IoError::Changed {
             url: source.url().to_owned(),

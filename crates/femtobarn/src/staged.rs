@@ -234,14 +234,6 @@ impl StagedOutput {
         Ok(Output::File(Box::new(file)))
     }
 
-    /// Whether it can be written in steps.
-    pub fn has_steps(&self) -> bool {
-        match self {
-            Self::File(_) | Self::Sent { .. } => true,
-            Self::Objects(objects) => objects.sink.as_ref().is_some_and(|sink| sink.has_steps()),
-        }
-    }
-
     /// Ends a step, so that the output can be [continued](Self::reopen), even if this process is killed.
     ///
     /// # Errors

@@ -88,18 +88,11 @@ pub trait ObjectOutput: PageSink {
     /// If its anchor cannot be written.
     fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError>;
 
-    /// Whether they can be written in steps.
-    fn has_steps(&self) -> bool {
-        false
-    }
-
     /// Ends a step: returns the URL where what was written so far can be read.
     ///
     /// # Errors
-    /// If it cannot be written, or there are no steps.
-    fn checkpoint(&mut self) -> Result<String, RNTupleError> {
-        Err(RNTupleError::internal("this output has no steps"))
-    }
+    /// If it cannot be written, or was not begun [in steps](create_objects_in_steps).
+    fn checkpoint(&mut self) -> Result<String, RNTupleError>;
 
     /// Makes the ntuples visible.
     ///
@@ -143,10 +136,6 @@ impl ObjectOutput for ObjectSink {
         Ok(Box::new(self.preview()?))
     }
 
-    fn has_steps(&self) -> bool {
-        true
-    }
-
     fn checkpoint(&mut self) -> Result<String, RNTupleError> {
         self.checkpoint()
     }
@@ -177,6 +166,10 @@ impl ObjectOutput for DaosSink {
         self.turn_to(name);
     }
 
+    fn checkpoint(&mut self) -> Result<String, RNTupleError> {
+        self.checkpoint()
+    }
+
     fn finish(self: Box<Self>) -> Result<ObjectsWritten, RNTupleError> {
         Self::finish(*self)
     }
@@ -198,7 +191,7 @@ pub(crate) fn create_objects(
 }
 
 /// Begins to write objects in steps, or with `resumes` goes on after the last step of a writer that was killed; returns the
-/// URL where that can be read. The mark tells what they are made from. Values in DAOS have no steps.
+/// URL where that can be read. The mark tells what they are made from.
 ///
 /// # Errors
 /// Those of [`create_objects`].
@@ -208,20 +201,31 @@ pub(crate) fn create_objects_in_steps(
     settings: &Settings,
     mark: Uuid,
 ) -> Result<(Box<dyn ObjectOutput>, Option<String>), RNTupleError> {
-    if is_daos(url) {
-        return Ok((create_objects(url, replaces, settings)?, None));
-    }
-    let mark = mark.to_string();
-    let resumed = match resumes {
-        true => ObjectSink::resume(url, replaces, settings, &mark)?,
-        false => None,
-    };
-    Ok(match resumed {
-        Some((sink, url)) => (Box::new(sink), Some(url)),
-        None => {
-            let sink = ObjectSink::in_steps(url, replaces, settings, &mark)?;
-            (Box::new(sink), None)
+    let marked = mark.to_string();
+    if resumes {
+        let resumed: Option<(Box<dyn ObjectOutput>, String)> = match is_daos(url) {
+            true => {
+                let found = DaosSink::resume(url, replaces, settings, mark)?;
+                found.map(|(sink, url)| (Box::new(sink) as _, url))
+            }
+            false => {
+                let found = ObjectSink::resume(url, replaces, settings, &marked)?;
+                found.map(|(sink, url)| (Box::new(sink) as _, url))
+            }
+        };
+        if let Some((sink, url)) = resumed {
+            return Ok((sink, Some(url)));
         }
+    }
+    Ok(match is_daos(url) {
+        true => (
+            Box::new(DaosSink::in_steps(url, replaces, settings, mark)?),
+            None,
+        ),
+        false => (
+            Box::new(ObjectSink::in_steps(url, replaces, settings, &marked)?),
+            None,
+        ),
     })
 }
 

@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use crate::convert::{convert, convert_many};
     #[pymodule_export]
-    use crate::cost::cost;
+    use crate::cost::{advise, cost};
     #[pymodule_export]
     use crate::fields::Fields;
     #[pymodule_export]

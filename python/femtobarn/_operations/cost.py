@@ -1,4 +1,4 @@
-"""What an ntuple costs in an object store, in its present layout and in others."""
+"""What an ntuple costs in an object store, in its present layout and in others, and which shape suits a destination."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from femtobarn import _core
 from femtobarn._files.explain import Value
 from femtobarn._files.open import resolve, settings_of
 from femtobarn._shared.compat import known_options
+from femtobarn._shared.patterns import patterns
 from femtobarn._shared.repr import format_bytes, format_table, plural
+from femtobarn._shared.steps import num_bytes, num_threads
 from femtobarn.errors import UsageError
 
 if TYPE_CHECKING:
     from femtobarn._files.open import Files
 
-__all__ = ["Costs", "LayoutCost", "cost"]
+__all__ = ["Advice", "Costs", "LayoutCost", "advise", "cost"]
 
 
 @dataclass(frozen=True)
@@ -205,19 +207,150 @@ def cost(
     >>> costs["page"].objects > costs["1 MiB"].objects
     True
     """
+    file, name = _one_of(files, storage_options)
+    return Costs._of(_core.cost(file, name, **_options(columns, trace, prices, storage_options)))
+
+
+def _one_of(files: Files, storage_options: Mapping[str, Any] | None) -> tuple[str, str | None]:
+    """Return the only file, and the name in it."""
     pairs = resolve(files, storage_options)
     if len(pairs) != 1:
-        raise UsageError(f"cost takes one file, not {len(pairs)}")
+        raise UsageError(f"expected one file, not {len(pairs)}")
+    return pairs[0]
+
+
+def _options(
+    columns: str | Iterable[str] | None,
+    trace: str | os.PathLike[str] | None,
+    prices: str | os.PathLike[str] | None,
+    storage_options: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return what `cost` and `advise` share, as arguments of the core."""
     if columns is not None and trace is not None:
         raise UsageError("give either columns or a trace, not both")
-    names = [columns] if isinstance(columns, str) else list(columns or ())
-    (file, name) = pairs[0]
-    text = _core.cost(
-        file,
-        name,
-        columns=names,
-        trace=None if trace is None else os.fspath(trace),
-        prices=None if prices is None else os.fspath(prices),
-        settings=settings_of(storage_options or {}),
-    )
-    return Costs._of(text)
+    return {
+        "columns": [columns] if isinstance(columns, str) else list(columns or ()),
+        "trace": None if trace is None else os.fspath(trace),
+        "prices": None if prices is None else os.fspath(prices),
+        "settings": settings_of(storage_options or {}),
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Advice(Value):
+    """Which shape suits a destination, as returned by `advise`.
+
+    Parameters
+    ----------
+    destination : str
+        "file", "remote file", "objects" or "daos".
+    options : dict of str to str
+        The shape, as keyword arguments of `migrate`: `compression`, `cluster_size`, `page_size`, and `object_size` if
+        the destination has objects.
+    expected : dict of str to float
+        What is expected of it: `clusters`, `objects`, `puts` (requests that write it), `bytes`; of a pass, `requests`,
+        `bytes_read` and `seconds`; and for an object store the `price` of writing, a pass and a month.
+    trials : tuple of dict
+        For each codec, `compression` and the `speed` at which a thread decompressed the sample, in bytes per second.
+    reasons : tuple of str
+        Why this shape: what the alternatives would give.
+    text : str
+        All of this, as printed.
+    """
+
+    destination: str
+    options: Mapping[str, str]
+    expected: Mapping[str, float]
+    trials: tuple[Mapping[str, Any], ...]
+    reasons: tuple[str, ...]
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text.rstrip()
+
+
+@known_options()
+def advise(
+    source: Files,
+    destination: str | os.PathLike[str],
+    *,
+    columns: str | Iterable[str] | None = None,
+    trace: str | os.PathLike[str] | None = None,
+    fields: str | Iterable[str] | None = None,
+    prices: str | os.PathLike[str] | None = None,
+    round_trip: float | None = None,
+    bandwidth: str | SupportsIndex | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Advice:
+    """Compute which codec and which sizes suit an ntuple at a destination; nothing is written.
+
+    The metadata and a sample of at most 32 MiB of pages are read. A model of requests, bytes, time and money is applied
+    to all combinations of codecs, sizes of clusters and sizes of objects. The result is the cheapest of those whose
+    pass takes at most 10 % longer than the fastest. Pages get the largest size with which a writer can fill those of
+    all columns at once.
+
+    Parameters
+    ----------
+    source : str or path
+        The file or the objects, and the name of the ntuple, as for `open`.
+    destination : str or path
+        The output, as for `migrate`. It is not accessed: only the kind of its store counts.
+    columns, trace : optional
+        What a pass reads, as for `cost`.
+    fields : str or list of str, optional
+        The top-level fields to take, as for `migrate`.
+    prices : str or path, optional
+        A TOML file with prices, as for `cost`.
+    round_trip : float, optional
+        Time until a request gets its first byte, in seconds; by default 0.02, or 0.0001 for file systems and DAOS.
+    bandwidth : str or int, optional
+        Bytes per second of all requests together; by default 1 GB.
+    workers : int, optional
+        Number of processes that share a pass, each of which needs a cluster; by default 8.
+    threads : int, optional
+        Number of threads that decompress, in each; by default the variable FEMTOBARN_THREADS, or else the number of
+        cores.
+    storage_options : dict, optional
+        Settings for access to servers, as for `open`.
+
+    Returns
+    -------
+    Advice
+        The shape, and what is expected of it.
+
+    Raises
+    ------
+    UsageError
+        If several files are given, the ntuple is a TTree, prices are invalid, or both `columns` and `trace` are given.
+    KeyNotFoundError
+        If a name or a pattern matches no field.
+
+    See Also
+    --------
+    cost : The exact costs of the present pages in objects of other sizes.
+
+    Examples
+    --------
+    >>> import femtobarn as fb
+    >>> advice = fb.advise(dimuon, "ntpl+s3://bucket/dimuon", columns=["nMuon", "Muon_pt"])
+    >>> list(advice.options)
+    ['cluster_size', 'compression', 'object_size', 'page_size']
+    >>> (report,) = fb.migrate(dimuon, f"ntpl+file://{tmp}/shaped", **advice.options)
+    """
+    file, name = _one_of(source, storage_options)
+    if round_trip is not None and not 0 <= round_trip < 1e6:
+        raise UsageError(f"round_trip must be a number of seconds, not {round_trip!r}")
+    if workers is not None and workers < 1:
+        raise UsageError(f"workers must be at least 1, not {workers!r}")
+    passes = {
+        "destination": os.fspath(destination),
+        "fields": patterns("fields", fields),
+        "round_trip": round_trip,
+        "bandwidth": None if bandwidth is None else float(num_bytes(bandwidth)),
+        "workers": workers,
+        "threads": num_threads(threads),
+    }
+    document, text = _core.advise(file, name, passes, **_options(columns, trace, prices, storage_options))
+    return Advice._from_core({**json.loads(document), "text": text})

@@ -27,6 +27,7 @@ def clone(
     fields: str | Iterable[str] | None = None,
     entries: slice | range | tuple[int | None, int | None] | None = None,
     level: str = "auto",
+    object_size: str | SupportsIndex | None = None,
     others: str = "same",
     overwrite: bool = False,
     verify: bool = False,
@@ -51,6 +52,8 @@ def clone(
         The entries to take from each ntuple of a single file, with step 1: ``slice(1000, 2000)``, ``range(1000)``.
         Negative numbers in a slice or a pair count from the end; numbers beyond the end are allowed.
     level : str
+        As for `merge`.
+    object_size : str or int, optional
         As for `merge`.
     others : str
         How to treat objects that are neither ntuples nor histograms: "same" and "first" copy them; "drop" leaves them
@@ -88,7 +91,7 @@ def clone(
     if entries is not None:
         given["entries"] = entry_slice(entries)
     common = Common(fields, None, others, overwrite, threads, progress, storage_options)
-    return run("cloning", source, output, given, {}, common)
+    return run("cloning", source, output, given, sizes(None, None, object_size), common)
 
 
 @known_options()

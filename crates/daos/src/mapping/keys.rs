@@ -94,15 +94,6 @@ impl Places {
         }
     }
 
-    /// The objects with everything but pages.
-    pub fn metadata_objects(&self) -> [ObjectId; 3] {
-        [
-            self.anchor.object(METADATA, self.index),
-            self.metadata.object(METADATA, self.index),
-            self.lists(),
-        ]
-    }
-
     /// The object with page lists.
     pub fn lists(&self) -> ObjectId {
         self.metadata.object(PAGE_LISTS, self.values)

@@ -3,13 +3,17 @@
 //! All candidates are computed with one model. The choice is the cheapest of those whose pass takes at most 10 % longer
 //! than the fastest.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use femtobarn_codec::settings_name;
 use femtobarn_io::units::{bytes, count, plural, real, seconds};
-use femtobarn_io::{AsObject, ByteSource, Settings, SourceCost, SparseMemory, Uploads};
+use femtobarn_io::{
+    AsObject, ByteSource, Settings, SourceCost, SparseMemory, Uploads, is_daos, is_object_set,
+    is_remote,
+};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::SourceStore;
 use femtobarn_rntuple::read::storage::{FetchCost, cost_of};
@@ -50,8 +54,10 @@ const DAOS_IN_FLIGHT: usize = 8;
 /// Where an ntuple is moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Destination {
-    /// A ROOT file, on a server or a file system.
+    /// A ROOT file on a file system.
     File,
+    /// A ROOT file on a server.
+    RemoteFile,
     /// An object store.
     Objects,
     /// DAOS.
@@ -61,9 +67,27 @@ pub enum Destination {
 impl Choice for Destination {
     const ALL: &[(&str, Self)] = &[
         ("file", Self::File),
+        ("remote file", Self::RemoteFile),
         ("objects", Self::Objects),
         ("daos", Self::Daos),
     ];
+}
+
+impl Destination {
+    /// The kind of the store that a URL names.
+    #[must_use]
+    pub fn of_url(url: &str) -> Self {
+        match url {
+            _ if is_daos(url) => Self::Daos,
+            _ if is_object_set(url) => Self::Objects,
+            _ if is_remote(url) => Self::RemoteFile,
+            _ => Self::File,
+        }
+    }
+
+    fn is_file(self) -> bool {
+        matches!(self, Self::File | Self::RemoteFile)
+    }
 }
 
 /// What is known of the destination, and of the passes there.
@@ -71,6 +95,8 @@ impl Choice for Destination {
 pub struct AdviceOptions {
     /// What a pass reads, the prices, and settings of the source.
     pub cost: CostOptions,
+    /// The top-level fields that are taken, and patterns; all if there are none.
+    pub fields: Vec<String>,
     /// The kind of the destination.
     pub destination: Destination,
     /// Duration of a request without its bytes.
@@ -84,13 +110,19 @@ pub struct AdviceOptions {
 }
 
 impl AdviceOptions {
-    /// A round trip of 20 ms, 1 GB/s, one thread and eight workers.
+    /// All fields, one thread, eight workers, 1 GB/s, and a round trip of 20 ms to servers or 0.1 ms to file systems and
+    /// DAOS.
     #[must_use]
     pub fn new(cost: CostOptions, destination: Destination) -> Self {
+        let round_trip = match destination {
+            Destination::File | Destination::Daos => Duration::from_micros(100),
+            Destination::RemoteFile | Destination::Objects => Duration::from_millis(20),
+        };
         Self {
             cost,
+            fields: Vec::new(),
             destination,
-            round_trip: Duration::from_millis(20),
+            round_trip,
             bandwidth: 1e9,
             threads: 1,
             workers: 8,
@@ -164,8 +196,9 @@ pub fn advise(target: &Target, options: &AdviceOptions) -> Result<Advice, RNTupl
     let settings = Settings::new(&target.file, options.cost.settings.clone())?;
     let source = open_source_with(&target.file, &settings)?;
     let opened = Opened::new(source, target.name.as_deref(), &settings)?;
+    let taken = columns_of(&opened, &options.fields)?;
     let read = read_columns(&opened, &options.cost)?;
-    let columns = volumes(&opened.reader, &read)?;
+    let columns = volumes(&opened.reader, &taken, &read)?;
     let trials = trials(&opened.reader, &columns)?;
     choose(&columns, trials, options)
 }
@@ -181,7 +214,13 @@ fn read_columns(opened: &Opened, options: &CostOptions) -> Result<HashSet<u32>, 
         let pages = sessions.into_iter().flatten();
         return Ok(pages.map(|(_, column, _)| column).collect());
     }
-    let paths = matching(reader, &options.columns).map_err(|name| super::no_match(reader, name))?;
+    columns_of(opened, &options.columns)
+}
+
+/// The columns of fields.
+fn columns_of(opened: &Opened, names: &[String]) -> Result<HashSet<u32>, RNTupleError> {
+    let reader = &opened.reader;
+    let paths = matching(reader, names).map_err(|name| super::no_match(reader, name))?;
     let selection = opened.ntuple.select(paths.as_deref())?;
     let bindings = selection.bindings.iter();
     Ok(bindings.flat_map(|binding| binding.all_columns()).collect())
@@ -200,7 +239,7 @@ pub fn choose(
     // objects are read with the costs of their store, a file with those of an unknown source
     let source: Arc<dyn ByteSource> = match options.destination {
         Destination::Objects => AsObject::open(memory, &Settings::default())?,
-        Destination::File | Destination::Daos => memory,
+        _ => memory,
     };
     let cost = source.cost();
     let model = Model {
@@ -211,7 +250,7 @@ pub fn choose(
                 let anchor = Arc::new(ObjectAnchor::new(Anchor::default()));
                 SourceStore::of_objects(source, "candidate", anchor)
             }
-            Destination::File | Destination::Daos => SourceStore::new(source, "candidate", 0),
+            _ => SourceStore::new(source, "candidate", 0),
         },
         cost,
     };
@@ -298,7 +337,7 @@ impl Others<'_> {
         let alike = self.all.iter().filter(|(other, _)| with(other) == *other);
         for (other, expected) in alike {
             let name = match what {
-                "codec" => femtobarn_codec::settings_name(other.compression),
+                "codec" => settings_name(other.compression),
                 "cluster size" => size(other.cluster_bytes),
                 _ => other.object_size.map_or_else(String::new, object_name),
             };
@@ -326,6 +365,11 @@ impl Others<'_> {
 
 fn size(n: u64) -> String {
     Granularity::Objects(ObjectSize::Bytes(n)).name()
+}
+
+/// A size in MiB or KiB, as options take it.
+fn exact(n: u64) -> String {
+    size(n).replace(' ', "")
 }
 
 fn object_name(size: ObjectSize) -> String {
@@ -358,7 +402,7 @@ impl Model<'_> {
 
     fn object_sizes(&self) -> Vec<Option<ObjectSize>> {
         match self.options.destination {
-            Destination::File => vec![None],
+            Destination::File | Destination::RemoteFile => vec![None],
             Destination::Objects => OBJECTS.into_iter().map(Some).collect(),
             // values belong to one column of a cluster
             Destination::Daos => {
@@ -384,14 +428,14 @@ impl Model<'_> {
                 bytes: cluster.wanted.iter().map(|stored| stored.size).sum(),
                 ..FetchCost::default()
             },
-            Destination::File | Destination::Objects => cost_of(&self.store, &cluster.wanted),
+            _ => cost_of(&self.store, &cluster.wanted),
         };
         let requests = fetch.requests * n_clusters;
         let bytes_read = fetch.bytes * n_clusters;
         // vector reads take ranges of several clusters
         let in_flight = match options.destination {
             Destination::Daos => requests.div_ceil(DAOS_IN_FLIGHT as u64),
-            Destination::File | Destination::Objects => {
+            _ => {
                 let ranges = requests.div_ceil(self.cost.most_ranges as u64);
                 let vectors = ranges.max(bytes_read.div_ceil(self.cost.largest_vector.max(1)));
                 vectors.div_ceil(self.cost.concurrency.max(1) as u64)
@@ -411,14 +455,14 @@ impl Model<'_> {
         let envelopes = 3;
         let bytes = cluster.objects.iter().sum::<u64>() * n_clusters;
         let (mut puts, mut price) = (0, 0.0);
-        if options.destination != Destination::File {
+        if !options.destination.is_file() {
             puts = envelopes + 1;
             for &object in &cluster.objects {
                 puts += match options.destination {
                     Destination::Objects => {
                         Uploads::requests(object, &Settings::default())?.puts * n_clusters
                     }
-                    Destination::File | Destination::Daos => n_clusters,
+                    _ => n_clusters,
                 };
             }
         }
@@ -429,7 +473,7 @@ impl Model<'_> {
         Ok(Expected {
             clusters: n_clusters,
             objects: match options.destination {
-                Destination::File => 1,
+                Destination::File | Destination::RemoteFile => 1,
                 _ => envelopes + cluster.objects.len() as u64 * n_clusters,
             },
             puts,
@@ -518,8 +562,28 @@ fn whole(value: f64) -> u64 {
     value.max(0.0) as u64
 }
 
+impl Shape {
+    /// The options of `fb migrate`, with their values.
+    #[must_use]
+    pub fn options(&self) -> Vec<(&'static str, String)> {
+        let compression = settings_name(self.compression).replace(' ', ":");
+        let compression = compression.replace("uncompressed", "none");
+        let mut out = vec![
+            ("compression", compression),
+            ("cluster_size", exact(self.cluster_bytes)),
+            ("page_size", exact(self.page_bytes)),
+        ];
+        let size = self.object_size.map(|size| match size {
+            ObjectSize::Bytes(n) => exact(n),
+            _ => object_name(size),
+        });
+        out.extend(size.map(|size| ("object_size", size)));
+        out
+    }
+}
+
 impl Advice {
-    /// The advice, its reasons, and what is expected, one line each.
+    /// The advice, what is expected, and the alternatives, one line each.
     #[must_use]
     pub fn text(&self) -> String {
         let (shape, expected) = (self.shape, self.expected);
@@ -531,7 +595,7 @@ impl Advice {
             self.destination.name(),
             size(shape.page_bytes),
             size(shape.cluster_bytes),
-            femtobarn_codec::settings_name(shape.compression),
+            settings_name(shape.compression),
         );
         let written = match expected.puts {
             0 => String::new(),
@@ -558,7 +622,8 @@ impl Advice {
             let _ = writeln!(out, "sample: {}: decompressed at {speed}/s", trial.name());
         }
         for reason in &self.reasons {
-            let _ = writeln!(out, "because: {reason}");
+            let lines = reason.replace(" → ", ":\n  ").replace("; ", "\n  ");
+            let _ = writeln!(out, "{lines}");
         }
         out
     }
@@ -566,12 +631,6 @@ impl Advice {
     /// The same as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let Shape {
-            page_bytes,
-            object_size,
-            cluster_bytes,
-            compression,
-        } = self.shape;
         let Expected {
             clusters,
             objects,
@@ -586,10 +645,7 @@ impl Advice {
         let trials = trials.map(|trial| json!({"compression": trial.name(), "speed": trial.speed}));
         json!({
             "destination": self.destination.name(),
-            "page_size": page_bytes,
-            "object_size": object_size.map(object_name),
-            "cluster_size": cluster_bytes,
-            "compression": femtobarn_codec::settings_name(compression),
+            "options": self.shape.options().into_iter().collect::<BTreeMap<_, _>>(),
             "expected": {
                 "clusters": clusters,
                 "objects": objects,
@@ -614,7 +670,7 @@ mod tests {
     fn columns() -> Vec<ColumnVolume> {
         let column = |at| ColumnVolume {
             packed: 100_000_000,
-            is_read: at < 5,
+            is_read: at % 20 == 0,
         };
         (0..100).map(column).collect()
     }
@@ -632,7 +688,7 @@ mod tests {
             columns: Vec::new(),
             trace: None,
             prices: Prices::usual().unwrap(),
-            settings: std::collections::BTreeMap::new(),
+            settings: BTreeMap::new(),
         };
         AdviceOptions::new(cost, destination)
     }
@@ -682,7 +738,7 @@ mod tests {
         assert!(cluster.requests >= 5 * cluster.clusters + 4);
         assert!(cluster.bytes > 3_900_000_000 && cluster.bytes < 4_100_000_000);
         assert!(advice.text().contains("a pass: "), "{}", advice.text());
-        assert_eq!(advice.to_json()["compression"], "zstd 5");
+        assert_eq!(advice.to_json()["options"]["compression"], "zstd:5");
     }
 
     #[test]

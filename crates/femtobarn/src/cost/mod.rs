@@ -228,7 +228,7 @@ impl Costs {
     /// The same as JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let layouts = self.layouts.iter().map(LayoutCost::to_json);
+        let layouts = self.layouts.iter().map(|layout| layout.to_json());
         json!({
             "url": self.url,
             "ntuple": self.ntuple,
@@ -243,7 +243,7 @@ impl Costs {
 }
 
 impl LayoutCost {
-    fn to_json(&self) -> Value {
+    fn to_json(self) -> Value {
         let Money {
             write,
             pass,

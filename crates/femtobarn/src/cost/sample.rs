@@ -45,9 +45,10 @@ impl Trial {
     }
 }
 
-/// The volume of each column. Pages that columns share are counted for the first one.
+/// The volume of each column that is taken. Pages that columns share are counted for the first one.
 pub(super) fn volumes(
     reader: &Reader,
+    taken: &HashSet<u32>,
     read: &HashSet<u32>,
 ) -> Result<Vec<ColumnVolume>, RNTupleError> {
     let mut out: Vec<ColumnVolume> = Vec::new();
@@ -61,7 +62,10 @@ pub(super) fn volumes(
             for (column, volume) in (0u32..).zip(&mut out) {
                 volume.is_read = read.contains(&column);
                 let record = reader.descriptor().column(column);
-                let pages = list.column(index, column).map(|own| list.pages(own));
+                let own = list
+                    .column(index, column)
+                    .filter(|_| taken.contains(&column));
+                let pages = own.map(|own| list.pages(own));
                 for page in pages.unwrap_or_default() {
                     if seen.insert(page.body.address) {
                         let packed = record.and_then(|r| r.packed_bytes(page.n_elements.into()));

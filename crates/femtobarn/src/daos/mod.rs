@@ -8,8 +8,8 @@ mod writing;
 use femtobarn_daos::{Address, DaosError, Settings as DaosSettings};
 use femtobarn_io::{IoError, Settings, goes_on, is_daos, is_stopped, public};
 
-pub(crate) use sink::DaosPreview;
 pub use sink::DaosSink;
+pub(crate) use sink::{DaosPreview, has_marked};
 pub(crate) use source::{ContainerSource, open_ntuple};
 pub use sweep::sweep_objects;
 

@@ -1,21 +1,24 @@
 //! Writing ntuples to a container.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use femtobarn_daos::mapping::{DaosAnchor, LISTS};
-use femtobarn_daos::{Address, Container, Existing as InContainer, NTupleValues, add_name};
+use femtobarn_daos::{
+    Address, Container, DaosError, Existing as InContainer, NTupleValues, add_name, names,
+};
 use femtobarn_io::{IoError, Settings};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::{Anchor, PageAddress};
 use femtobarn_rntuple::write::{
     Existing, ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions,
 };
-use femtobarn_rootfile::FileWriter;
+use femtobarn_rootfile::{FileWriter, Uuid};
 
 use super::source::open_values;
 use super::sweep::Old;
-use super::writing::{BLOCK, Preview, Writing};
-use super::{requests_by, unopened, unwritten};
+use super::writing::{BLOCK, Preview, Writing, preview_name, read_claim};
+use super::{requests_by, unopened, unread, unwritten};
 
 /// Ntuples that are written to a container. They appear when it is [finished](Self::finish).
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub struct DaosSink {
     ntuples: Vec<(Writing, Option<Replaced>)>,
     /// The ntuple that is being written.
     current: usize,
+    /// What the ntuples are made from, if they are written in steps.
+    mark: Option<Uuid>,
 }
 
 /// Ntuples that can be read until this is dropped, but are not visible yet.
@@ -81,9 +86,94 @@ impl DaosSink {
             class: settings.text("object_class")?.unwrap_or_default(),
             ntuples: Vec::new(),
             current: 0,
+            mark: None,
         };
         own.values("")?;
         Ok(own)
+    }
+
+    /// Begins ntuples that are written in steps. The mark tells what they are made from.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn in_steps(
+        url: &str,
+        replaces: bool,
+        settings: &Settings,
+        mark: Uuid,
+    ) -> Result<Self, RNTupleError> {
+        let created = Self::create(url, replaces, settings)?;
+        Ok(Self {
+            mark: Some(mark),
+            ..created
+        })
+    }
+
+    /// Goes on with ntuples of this mark after the last [checkpoint](Self::checkpoint) of a writer that was killed, which can
+    /// be read at the returned URL; none if there is none.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create), or if they cannot be read.
+    pub fn resume(
+        url: &str,
+        replaces: bool,
+        settings: &Settings,
+        mark: Uuid,
+    ) -> Result<Option<(Self, String)>, RNTupleError> {
+        let mut own = Self::in_steps(url, replaces, settings, mark)?;
+        let listed = names(&own.container).map_err(|error| unread(&own.url, error))?;
+        let mut steps = Vec::new();
+        for name in listed {
+            let values = own.values(&name)?;
+            let places = values.places();
+            let (index, pages) = (places.values, places.pages);
+            let step = preview_name(index, mark);
+            let Some((found, anchor)) = own.find(&step)? else {
+                continue;
+            };
+            // DAOS may have resolved the class in another way since
+            if found.places().pages != pages {
+                continue;
+            }
+            let mut writing = own.writing(&name, values, 0);
+            let complete = own.find(&name)?;
+            let complete = complete.map(|(values, anchor)| mark_of(&values, &anchor));
+            let complete = complete.transpose().map_err(|error| unread(url, error))?;
+            let is_complete = complete.flatten() == Some(mark);
+            let replaced = match is_complete {
+                true => None,
+                false => own.replaced(&name)?,
+            };
+            // a sweep may have removed it
+            let opened = open_values(found.clone(), &anchor, (&own.url, &name), settings);
+            let old = opened.and_then(|reader| Old::of(found.clone(), &anchor, &reader));
+            let (Ok(old), Ok(envelopes)) = (old, found.read_envelopes(&anchor)) else {
+                continue;
+            };
+            let numbers: BTreeSet<u64> = old.numbers().iter().copied().collect();
+            writing.resume(&anchor, envelopes, &numbers);
+            if is_complete {
+                writing.was_published();
+            }
+            own.ntuples.push((writing, replaced));
+            steps.push(step);
+        }
+        let so_far = own.ntuple(&steps.join(","));
+        Ok((!steps.is_empty()).then_some((own, so_far)))
+    }
+
+    /// Ends a step: what is written so far can be read at the returned URL, and continued even if this process is killed.
+    ///
+    /// # Errors
+    /// If a value cannot be written.
+    pub fn checkpoint(&mut self) -> Result<String, RNTupleError> {
+        let mut steps = Vec::new();
+        for (own, _) in &mut self.ntuples {
+            steps.push(own.checkpoint()?);
+            let named = add_name(&self.container, &own.name);
+            named.map_err(|error| unwritten(&self.url, error))?;
+        }
+        Ok(self.ntuple(&steps.join(",")))
     }
 
     /// The URL of the container.
@@ -133,8 +223,18 @@ impl DaosSink {
 
     /// What is written from now on belongs to the ntuple with this name.
     pub(crate) fn turn_to(&mut self, name: &str) {
-        let found = self.ntuples.iter().position(|(own, _)| own.name == name);
-        self.current = found.unwrap_or(self.current);
+        self.current = self.position(name).unwrap_or(self.current);
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.ntuples.iter().position(|(own, _)| own.name == name)
+    }
+
+    fn writing(&self, name: &str, values: NTupleValues, next_block: u64) -> Writing {
+        let place = (self.url.as_str(), name);
+        let mut new = Writing::new(place, values, &self.class, self.object_size, next_block);
+        new.mark = self.mark;
+        new
     }
 
     /// The ntuple that is being written.
@@ -194,7 +294,9 @@ impl DaosSink {
             let named = add_name(&self.container, &name);
             named.map_err(|error| unwritten(&self.url, error))?;
             if let Some((own, replaced)) = self.ntuples.get_mut(at) {
-                own.publish(existing)?;
+                if !own.is_published() {
+                    own.publish(existing)?;
+                }
                 own.keep();
                 let values = own.written();
                 written.objects += values.objects;
@@ -204,6 +306,10 @@ impl DaosSink {
                     let _ = replaced.old.remove();
                 }
             }
+        }
+        for (own, _) in &self.ntuples {
+            // they are complete: what remains is found by a sweep
+            let _ = own.remove_steps();
         }
         if self.ntuples.is_empty() {
             let why = "no ntuple was written to it";
@@ -215,14 +321,51 @@ impl DaosSink {
     }
 }
 
+/// Whether all of these ntuples are in a container, and were made from what a mark tells.
+///
+/// # Errors
+/// If the container cannot be read.
+pub(crate) fn has_marked<'n>(
+    url: &str,
+    mut ntuples: impl Iterator<Item = &'n str>,
+    settings: &Settings,
+    mark: Uuid,
+) -> Result<bool, RNTupleError> {
+    let (address, _) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
+    let container = match Container::open(&address, requests_by(settings)?) {
+        Err(error) if error.is_missing() => return Ok(false),
+        container => container.map_err(|error| unopened(url, error))?,
+    };
+    let container = Arc::new(container);
+    let is_marked = |name| {
+        let found = NTupleValues::find(container.clone(), name)?;
+        let found = found.map(|(values, anchor)| mark_of(&values, &anchor));
+        Ok(found.transpose()?.flatten() == Some(mark))
+    };
+    let all: Result<bool, DaosError> =
+        ntuples.try_fold(true, |all, name| Ok(all && is_marked(name)?));
+    Ok(all.map_err(|error| unread(url, error))?)
+}
+
+/// What an ntuple was made from, if it was written in steps.
+fn mark_of(values: &NTupleValues, anchor: &DaosAnchor) -> Result<Option<Uuid>, DaosError> {
+    match anchor.spliced {
+        Some(own) => Ok(read_claim(values, LISTS + u64::from(own.block))?.1),
+        None => Ok(None),
+    }
+}
+
 impl PageSink for DaosSink {
     fn check_place(&self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
         let name = place.name;
         let what = if place.directory != 0 {
             "containers of DAOS have no directories: write the ntuple under another name"
         } else if place.existing == Existing::Continued {
-            "cannot add to an ntuple in DAOS: write a new one"
-        } else if self.ntuples.iter().any(|(own, _)| own.name == name) {
+            match self.position(name) {
+                Some(_) => return Ok(()),
+                None => "cannot add to an ntuple in DAOS: write a new one",
+            }
+        } else if self.position(name).is_some() {
             "it is being written already: give another name"
         } else {
             return Ok(());
@@ -249,13 +392,7 @@ impl PageSink for DaosSink {
                     pages.max().map_or(0, |last| last / BLOCK + 1)
                 }
             });
-        let own = Writing::new(
-            (&self.url, place.name),
-            self.values(place.name)?,
-            &self.class,
-            self.object_size,
-            next_block,
-        );
+        let own = self.writing(place.name, self.values(place.name)?, next_block);
         self.current = self.ntuples.len();
         self.ntuples.push((own, replaced));
         Ok(())

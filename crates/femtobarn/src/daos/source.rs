@@ -43,6 +43,8 @@ pub(crate) struct ContainerSource {
 enum Found {
     Unread(Box<NTupleSource>),
     Read(Arc<dyn ByteSource>),
+    /// It cannot be opened: to find it again is an error.
+    Damaged,
 }
 
 impl ContainerSource {
@@ -65,6 +67,7 @@ impl ContainerSource {
             ntuples: Mutex::default(),
         };
         let mut found = BTreeMap::new();
+        let mut damaged = Vec::new();
         if let Some(names) = wanted.filter(|name| name.ends_with(PREVIEW)) {
             for name in names.split(',') {
                 if let Some((ntuple, copy)) = own.find(name)?.zip(own.find(name)?) {
@@ -77,30 +80,42 @@ impl ContainerSource {
         if found.is_empty() {
             let listed = names(&own.container).map_err(|error| unread(&own.url, error))?;
             for name in listed {
-                // a name without an ntuple is one whose writer has not completed it
-                found.extend(own.find(&name)?.map(|ntuple| (name, ntuple)));
+                match own.look_for(&name) {
+                    Ok(Some(ntuple)) => drop(found.insert(name, ntuple)),
+                    // its writer has not completed it
+                    Ok(None) => {}
+                    Err(error) if error.is_damage() => damaged.push(name),
+                    Err(error) => return Err(unread(&own.ntuple(&name), error).into()),
+                }
             }
         }
-        let found: BTreeMap<String, NTupleSource> = found
-            .into_iter()
-            .map(|(name, ntuple): (String, NTupleSource)| Ok((name, ntuple.with_layout()?)))
-            .collect::<Result<_, RNTupleError>>()?;
-        own.directory = own.directory_of(&found)?;
+        for ntuple in found.values_mut() {
+            ntuple.earlier = match ntuple.earlier() {
+                // what is damaged is found when it is read
+                Err(RNTupleError::Io(error)) => return Err(error.into()),
+                earlier => earlier.unwrap_or_default(),
+            };
+        }
+        own.directory = own.directory_of(&found, &damaged)?;
         own.meta.size = own.directory.len() as u64;
         own.meta.etag = Some(format!("{:016x}", xxh3(&own.directory)));
         let found = found.into_iter();
         let found = found.map(|(name, ntuple)| (name, Found::Unread(Box::new(ntuple))));
-        own.ntuples = Mutex::new(found.collect());
+        let damaged = damaged.into_iter().map(|name| (name, Found::Damaged));
+        own.ntuples = Mutex::new(found.chain(damaged).collect());
         Ok(Arc::new(own))
     }
 
     fn find(&self, name: &str) -> Result<Option<NTupleSource>, IoError> {
+        let found = self.look_for(name);
+        found.map_err(|error| unread(&self.ntuple(name), error))
+    }
+
+    fn look_for(&self, name: &str) -> Result<Option<NTupleSource>, DaosError> {
         let start = Instant::now();
         // with the same connection, and its own count of requests
-        let container = Container::open(self.container.address(), requests_by(&self.settings)?);
-        let found = container.map(Arc::new);
-        let found = found.and_then(|container| NTupleValues::find(container, name));
-        let found = found.map_err(|error| unread(&self.ntuple(name), error))?;
+        let container = self.container.again()?;
+        let found = NTupleValues::find(Arc::new(container), name)?;
         Ok(found.map(|(values, anchor)| {
             NTupleSource::new(values, &anchor, &self.url, &self.settings, start)
         }))
@@ -112,13 +127,20 @@ impl ContainerSource {
     }
 
     /// A ROOT file with the anchors.
-    fn directory_of(&self, found: &BTreeMap<String, NTupleSource>) -> Result<Bytes, RNTupleError> {
+    fn directory_of(
+        &self,
+        found: &BTreeMap<String, NTupleSource>,
+        damaged: &[String],
+    ) -> Result<Bytes, RNTupleError> {
         let uuid = self.container.uuid();
         let uuid = Uuid(uuid.map_err(|error| unread(&self.url, error))?);
         let sink = Arc::new(MemorySink::default());
         let mut file = FileWriter::create(sink.clone(), "", 0, uuid)?;
         for (name, ntuple) in found {
             file.write_object(0, (RNTUPLE_CLASS, name, ""), &ntuple.anchor, 0)?;
+        }
+        for name in damaged {
+            file.write_object(0, (RNTUPLE_CLASS, name, ""), b"damaged", 0)?;
         }
         file.finish()?;
         let mut bytes = sink.to_vec();
@@ -160,6 +182,11 @@ impl ByteSource for ContainerSource {
         let source = match ntuples.remove(name) {
             Some(Found::Read(source)) => source,
             Some(Found::Unread(source)) => source.counted()?,
+            Some(Found::Damaged) => {
+                ntuples.insert(name.to_owned(), Found::Damaged);
+                let found = self.find(name)?;
+                return found.map(|found| Box::new(found).counted()).transpose();
+            }
             None => return Ok(None),
         };
         ntuples.insert(name.to_owned(), Found::Read(source.clone()));
@@ -168,7 +195,7 @@ impl ByteSource for ContainerSource {
 }
 
 /// An ntuple, as the sparse source of a set of objects: the value with a number is the object with this number.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct NTupleSource {
     values: NTupleValues,
     /// The pages, if they are in ROOT's earlier layout.
@@ -216,22 +243,13 @@ impl NTupleSource {
         }
     }
 
-    /// With the keys of its pages: anchors do not have the layout, so a page is looked for.
-    fn with_layout(self) -> Result<Self, RNTupleError> {
+    /// Its pages, if they are in ROOT's earlier layout. Anchors do not have the layout, so a page is looked for.
+    fn earlier(&self) -> Result<Option<Earlier>, RNTupleError> {
         if self.is_ours {
-            return Ok(self);
+            return Ok(None);
         }
-        let source = Self {
-            values: self.values.clone(),
-            earlier: None,
-            url: self.url.clone(),
-            settings: self.settings.clone(),
-            meta: self.meta.clone(),
-            anchor: self.anchor.clone(),
-            opening: self.opening.clone(),
-            ..self
-        };
-        let reader = reader_of(Arc::new(source), "", ReaderOptions::default())?;
+        let source = Arc::new(self.clone());
+        let reader = reader_of(source, "", ReaderOptions::default())?;
         let mut earlier = Earlier::default();
         for (first, list) in reader.page_lists(0..reader.n_entries())? {
             for at in 0..list.clusters().len() {
@@ -246,7 +264,7 @@ impl NTupleSource {
                             let layout = self.values.layout(id, cluster, column.into());
                             let layout = layout.map_err(|error| unread(&self.url, error))?;
                             if layout == Layout::ObjectPerPage {
-                                return Ok(self);
+                                return Ok(None);
                             }
                         }
                         let piece = earlier.pages.add(&EarlierPage {
@@ -268,10 +286,7 @@ impl NTupleSource {
                 }
             }
         }
-        Ok(Self {
-            earlier: Some(earlier).filter(|earlier| !earlier.values.is_empty()),
-            ..self
-        })
+        Ok(Some(earlier).filter(|earlier| !earlier.values.is_empty()))
     }
 
     /// Reads ranges of values, by their numbers.
@@ -323,7 +338,7 @@ impl NTupleSource {
 }
 
 /// Pages of ROOT's earlier layout, in which each cluster is an object.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Earlier {
     pages: EarlierPages,
     /// The values by the numbers in locators, of which each is that of one page or cage.
@@ -331,7 +346,7 @@ struct Earlier {
 }
 
 /// The anchor in the form of a set of objects.
-fn presented(anchor: &DaosAnchor) -> ObjectAnchor {
+pub(super) fn presented(anchor: &DaosAnchor) -> ObjectAnchor {
     let link = |id, size: u32, length: u32| EnvelopeLink {
         length: length.into(),
         stored: StoredRange {

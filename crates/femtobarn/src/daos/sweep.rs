@@ -12,7 +12,7 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::ObjectsLeft;
 
 use super::source::{number_of, open_values, set_base, set_name};
-use super::writing::{BLOCK, claims, preview_name};
+use super::writing::{BLOCK, behind, claims, existing, preview_name, read_claim};
 use super::{requests_by, unopened, unread, unwritten};
 
 /// The values of an existing ntuple.
@@ -78,9 +78,6 @@ impl Old {
     }
 }
 
-/// Number of values whose sizes are asked for at once.
-const AT_ONCE: u64 = 1024;
-
 /// Finds the objects that killed writers have left: at the base of a set, or in a container of DAOS, of the ntuples that it
 /// lists, or of one name. Those whose writer has written nothing for this time are deleted.
 ///
@@ -135,32 +132,18 @@ fn sweep(
     all.used += used.len() as u64;
     let mut is_young = false;
     for &claim in lists.iter().filter(|&&list| list % BLOCK == 0) {
-        if used.contains(&claim) {
+        let (written, mark) = read_claim(&own, claim).map_err(failed)?;
+        // a complete ntuple has only what it uses, unless it was written in steps
+        if used.contains(&claim) && mark.is_none() {
             continue;
         }
+        let [pages, _] = behind(&used, claim);
         let mut numbers: Vec<u64> = lists
             .iter()
             .copied()
-            .filter(|list| claim == list / BLOCK * BLOCK)
+            .filter(|list| claim == list / BLOCK * BLOCK && !used.contains(list))
             .collect();
-        let mut next = claim - LISTS;
-        while next < claim - LISTS + BLOCK {
-            let some: Vec<u64> = (next..next + AT_ONCE).collect();
-            let sizes = own.sizes(&some).map_err(failed)?;
-            let there = some.into_iter().zip(sizes);
-            let there: Vec<u64> = there
-                .filter_map(|(number, size)| size.map(|_| number))
-                .collect();
-            if there.is_empty() {
-                break;
-            }
-            numbers.extend(there);
-            next += AT_ONCE;
-        }
-        numbers.retain(|number| !used.contains(number));
-        let written = own.read(&[(claim, 0..8)]).map_err(failed)?;
-        let written = written.first().and_then(|time| time.first_chunk().copied());
-        let written = Duration::from_secs(written.map_or(0, u64::from_le_bytes));
+        numbers.extend(existing(&own, [pages]).map_err(failed)?);
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         if now.saturating_sub(written) < age {
             all.young += numbers.len() as u64;
@@ -173,8 +156,12 @@ fn sweep(
             .extend(numbers.iter().map(|number| format!("{name}: {number}")));
         if deletes {
             let failed = |error| unwritten(url, error);
-            let preview = own.named(&preview_name(own.places().values, claim - LISTS));
-            preview.remove_envelopes().map_err(failed)?;
+            let index = own.places().values;
+            let mut previews = vec![preview_name(index, claim - LISTS)];
+            previews.extend(mark.map(|mark| preview_name(index, mark)));
+            for name in previews {
+                own.named(&name).remove_envelopes().map_err(failed)?;
+            }
             own.remove(numbers).map_err(failed)?;
         }
     }

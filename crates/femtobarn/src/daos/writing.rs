@@ -1,6 +1,7 @@
 //! Writing one ntuple: numbers of values, joining of pages, and requests in the background.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::mem;
 use std::ops::Range;
 use std::process;
@@ -10,15 +11,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use femtobarn_daos::mapping::{DaosAnchor, HEADER, LISTS, Piece, SPLICE_BYTES, Spliced, splice};
+use femtobarn_daos::mapping::{
+    DaosAnchor, FOOTER, HEADER, LISTS, Piece, SPLICE_BYTES, Spliced, splice,
+};
 use femtobarn_daos::{Container, DaosError, Envelopes, Existing, NTupleValues};
 use femtobarn_io::IoError;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::{Anchor, EnvelopeLink, PageAddress};
 use femtobarn_rntuple::write::{ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
-use femtobarn_rootfile::FileWriter;
+use femtobarn_rootfile::{FileWriter, Uuid};
 
-use super::source::{PREVIEW, set_base, set_name};
+use super::source::{PREVIEW, presented, set_base, set_name};
 use super::unwritten;
 
 /// Numbers of pages in a block, and of page lists.
@@ -29,6 +32,10 @@ const BLOCKS: u64 = LISTS / BLOCK;
 const BATCH: u64 = 16 << 20;
 /// The age of claims at which they are renewed.
 const CLAIM_AGAIN: Duration = Duration::from_secs(60);
+/// Size of the time in a claim. A mark may follow.
+pub(super) const TIME: u64 = 8;
+/// Number of values that are looked for at once.
+const AT_ONCE: u64 = 1024;
 
 /// Values, as the pieces that they are joined of.
 type Batch = Vec<(u64, Vec<Bytes>)>;
@@ -56,8 +63,22 @@ pub(super) struct Writing {
     anchor: Option<Anchor>,
     sets: BTreeMap<String, Writing>,
     written: ObjectsWritten,
+    /// What the ntuple is made from, if it is written in steps.
+    pub mark: Option<Uuid>,
+    resumed: Option<Resumed>,
     is_published: bool,
     is_kept: bool,
+}
+
+/// What a killed writer has written of an ntuple.
+#[derive(Debug)]
+struct Resumed {
+    /// The first number of its first block.
+    block: u64,
+    /// The first numbers of its blocks, which have to be claimed on.
+    claims: Vec<u64>,
+    /// What may be left in these blocks of what it wrote after its last step.
+    left: Vec<Range<u64>>,
 }
 
 /// Numbers that belong to this writer, as it has written the first number of page lists: pages from `first` on, and page lists
@@ -67,6 +88,8 @@ struct Block {
     first: u64,
     n_pages: u64,
     n_lists: u64,
+    /// Numbers of pages and of page lists in steps, which stay when the writer fails.
+    kept: (u64, u64),
 }
 
 impl Block {
@@ -75,21 +98,69 @@ impl Block {
             first,
             n_pages,
             n_lists,
+            kept: (pages, lists),
         } = self;
         let list = LISTS + first;
-        [*first..first + n_pages, list..list + n_lists]
+        [first + pages..first + n_pages, list + lists..list + n_lists]
     }
 }
 
-/// The name of an ntuple that is read before it is visible.
-pub(super) fn preview_name(index: u32, block: u64) -> String {
-    format!("{index:08x}/{block}{PREVIEW}")
+/// The name of an ntuple that is read before it is visible: by the block of its writer, or by the mark of its steps.
+pub(super) fn preview_name(index: u32, of: impl Display) -> String {
+    format!("{index:08x}/{of}{PREVIEW}")
 }
 
-/// The content of a claim: the time, in seconds.
-fn now() -> Bytes {
+/// The content of a claim: the time, in seconds, and the mark if there is one.
+fn claim_now(mark: Option<Uuid>) -> Bytes {
     let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    Bytes::copy_from_slice(&since.as_secs().to_le_bytes())
+    let mut claim = since.as_secs().to_le_bytes().to_vec();
+    claim.extend(mark.iter().flat_map(|mark| mark.0));
+    claim.into()
+}
+
+/// The time in a claim, and its mark.
+pub(super) fn read_claim(
+    values: &NTupleValues,
+    claim: u64,
+) -> Result<(Duration, Option<Uuid>), DaosError> {
+    let size = values.sizes(&[claim])?.first().copied().flatten();
+    let read = values.read(&[(claim, 0..size.unwrap_or(TIME))])?;
+    let read = read.first().map(|bytes| &**bytes).unwrap_or_default();
+    let (time, mark) = read.split_first_chunk().unwrap_or((&[0; 8], &[]));
+    let mark = mark.first_chunk().map(|mark| Uuid(*mark));
+    Ok((Duration::from_secs(u64::from_le_bytes(*time)), mark))
+}
+
+/// The numbers in ranges that have values. It ends in each where [`AT_ONCE`] numbers have none.
+pub(super) fn existing(
+    values: &NTupleValues,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+) -> Result<Vec<u64>, DaosError> {
+    let mut found = Vec::new();
+    for Range { mut start, end } in ranges {
+        while start < end {
+            let some: Vec<u64> = (start..end.min(start + AT_ONCE)).collect();
+            let sizes = values.sizes(&some)?;
+            let before = found.len();
+            let there = some.iter().zip(sizes);
+            found.extend(there.filter_map(|(number, size)| size.map(|_| *number)));
+            if found.len() == before {
+                break;
+            }
+            start += AT_ONCE;
+        }
+    }
+    Ok(found)
+}
+
+/// What follows the last of these numbers in the block of a claim: pages, and page lists.
+pub(super) fn behind(numbers: &BTreeSet<u64>, claim: u64) -> [Range<u64>; 2] {
+    let rest = |first: u64| {
+        let end = first.saturating_add(BLOCK).min(HEADER);
+        let last = numbers.range(first..end).next_back();
+        last.map_or(first, |last| last + 1)..end
+    };
+    [rest(claim - LISTS), rest(claim)]
 }
 
 /// The claims of blocks that numbers belong to.
@@ -128,9 +199,101 @@ impl Writing {
             anchor: None,
             sets: BTreeMap::new(),
             written: ObjectsWritten::default(),
+            mark: None,
+            resumed: None,
             is_published: false,
             is_kept: false,
         }
+    }
+
+    /// Goes on with what a killed writer has made in steps: its anchor, header and footer, and the numbers of its values.
+    pub fn resume(&mut self, anchor: &DaosAnchor, envelopes: Envelopes, numbers: &BTreeSet<u64>) {
+        let is_claim = |number: &&u64| **number >= LISTS && number.is_multiple_of(BLOCK);
+        let claims: Vec<u64> = numbers.iter().filter(is_claim).copied().collect();
+        let left = claims.iter().flat_map(|claim| behind(numbers, *claim));
+        let left = left.collect();
+        self.has_so_far(envelopes, anchor);
+        if let Some(spliced) = anchor.spliced {
+            self.largest_value = spliced.largest_value.into();
+            self.resumed = Some(Resumed {
+                block: spliced.block.into(),
+                claims,
+                left,
+            });
+        }
+    }
+
+    /// Takes it as complete: a killed writer has made it visible.
+    pub fn was_published(&mut self) {
+        self.is_published = true;
+        self.is_kept = true;
+    }
+
+    /// The first number of the first block.
+    fn first_block(&self) -> u64 {
+        let own = || self.blocks.first().map_or(0, |block| block.first);
+        self.resumed
+            .as_ref()
+            .map_or_else(own, |resumed| resumed.block)
+    }
+
+    pub fn is_published(&self) -> bool {
+        self.is_published
+    }
+
+    /// Takes header and footer for those of the ntuple so far: by the numbers that readers give them, whose descriptors are
+    /// written on.
+    fn has_so_far(&mut self, envelopes: Envelopes, anchor: &DaosAnchor) {
+        self.first = Some((HEADER, envelopes.header));
+        self.last = Some((FOOTER, envelopes.footer));
+        self.anchor = Some(presented(anchor).anchor);
+    }
+
+    /// Ends a step: what is written so far can be read at the returned name, and stays.
+    pub fn checkpoint(&mut self) -> Result<String, RNTupleError> {
+        self.complete()?;
+        let mark = self.mark.unwrap_or_default();
+        let name = preview_name(self.values.places().values, mark);
+        if !self.is_published {
+            self.appear_as(&name)?;
+            let (envelopes, anchor) = self.last()?;
+            self.has_so_far(envelopes, &anchor);
+        }
+        if self.claimed.elapsed() >= CLAIM_AGAIN {
+            let claims = self.claims_again();
+            let renewed = self.values.write(claims);
+            renewed.map_err(|error| self.failed(error))?;
+        }
+        for block in &mut self.blocks {
+            block.kept = (block.n_pages, block.n_lists);
+        }
+        self.sets.values_mut().for_each(Self::keep);
+        Ok(name)
+    }
+
+    /// Removes what steps have left that does not belong to the ntuple.
+    pub fn remove_steps(&self) -> Result<(), DaosError> {
+        let Some(mark) = self.mark else {
+            return Ok(());
+        };
+        let name = preview_name(self.values.places().values, mark);
+        self.values.named(&name).remove_envelopes()?;
+        let Some(resumed) = &self.resumed else {
+            return Ok(());
+        };
+        let left = existing(&self.values, resumed.left.iter().cloned())?;
+        self.values.remove(left)
+    }
+
+    /// The claims of all blocks, with the current time.
+    fn claims_again(&mut self) -> Batch {
+        self.claimed = Instant::now();
+        let own = self.blocks.iter().map(|block| LISTS + block.first);
+        let resumed = self.resumed.iter().flat_map(|resumed| &resumed.claims);
+        let claims = own.chain(resumed.copied());
+        claims
+            .map(|claim| (claim, vec![claim_now(self.mark)]))
+            .collect()
     }
 
     pub fn n_bytes(&self) -> u64 {
@@ -166,12 +329,13 @@ impl Writing {
         while self.next_block < BLOCKS {
             let first = self.next_block * BLOCK;
             self.next_block += 1;
-            let claimed = self.values.claim(LISTS + first, now());
+            let claimed = self.values.claim(LISTS + first, claim_now(self.mark));
             if claimed.map_err(|error| self.failed(error))? {
                 self.blocks.push(Block {
                     first,
                     n_pages: 0,
                     n_lists: 1,
+                    kept: (0, 0),
                 });
                 self.claimed = Instant::now();
                 return Ok(());
@@ -220,9 +384,7 @@ impl Writing {
         }
         // a sweep removes the values of writers that have not claimed their blocks for long
         if self.claimed.elapsed() >= CLAIM_AGAIN {
-            self.claimed = Instant::now();
-            let claims = self.blocks.iter().map(|block| LISTS + block.first);
-            batch.extend(claims.map(|claim| (claim, vec![now()])));
+            batch.extend(self.claims_again());
         }
         Ok(self.writes.send(&self.url, batch)?)
     }
@@ -267,7 +429,6 @@ impl Writing {
             })
         };
         let places = self.values.places();
-        let block = self.blocks.first().map_or(0, |block| block.first);
         let anchor = DaosAnchor {
             version: anchor.version,
             header_size: size(anchor.header.stored.size)?,
@@ -278,7 +439,7 @@ impl Writing {
             spliced: Some(Spliced {
                 class: places.pages,
                 largest_value: size(self.largest_value)?,
-                block: size(block)?,
+                block: size(self.first_block())?,
                 index: 0,
             }),
         };
@@ -311,23 +472,23 @@ impl Writing {
 
     /// Has the complete ntuple appear under another name.
     pub fn preview(&self) -> Result<Preview, RNTupleError> {
-        let (envelopes, mut anchor) = self.last()?;
-        let places = self.values.places();
-        if let Some(spliced) = &mut anchor.spliced {
-            spliced.index = places.values;
-        }
-        let block = self.blocks.first().map_or(0, |block| block.first);
-        let name = preview_name(places.values, block);
-        let preview = Preview {
-            values: self.values.named(&name),
-            name,
-        };
         // no other writer has this block
-        let published = preview
-            .values
-            .publish(&envelopes, &anchor, Existing::Replaced);
+        let name = preview_name(self.values.places().values, self.first_block());
+        Ok(Preview {
+            values: self.appear_as(&name)?,
+            name,
+        })
+    }
+
+    fn appear_as(&self, name: &str) -> Result<NTupleValues, RNTupleError> {
+        let (envelopes, mut anchor) = self.last()?;
+        if let Some(spliced) = &mut anchor.spliced {
+            spliced.index = self.values.places().values;
+        }
+        let named = self.values.named(name);
+        let published = named.publish(&envelopes, &anchor, Existing::Replaced);
         published.map_err(|error| self.failed(error))?;
-        Ok(preview)
+        Ok(named)
     }
 
     /// Writes pages of a column, joined to values up to a size.
@@ -363,7 +524,9 @@ impl PageSink for Writing {
         let payload = (id, Bytes::copy_from_slice(payload));
         if self.first.is_none() {
             self.first = Some(payload);
-        } else if let Some((number, list)) = self.last.replace(payload) {
+        } else if let Some((number, list)) = self.last.replace(payload)
+            && number != FOOTER
+        {
             self.put(number, vec![list])?;
         }
         Ok(PageAddress::Object { id, offset: 0 })
@@ -394,7 +557,10 @@ impl PageSink for Writing {
 
     fn attribute_set(&mut self, name: &str) -> Result<&mut dyn PageSink, RNTupleError> {
         if !self.sets.contains_key(name) {
-            let block = self.block(|_| false)?.first;
+            let block = match &self.resumed {
+                Some(resumed) => resumed.block,
+                None => self.block(|_| false)?.first,
+            };
             let full = set_name(self.values.places().values, block, &set_base(name));
             let container: Arc<Container> = self.values.container().clone();
             let values = NTupleValues::new(container, &full, &self.class);

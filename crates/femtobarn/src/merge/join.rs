@@ -15,7 +15,7 @@ use femtobarn_rntuple::write::{
 use femtobarn_rootfile::Key;
 
 use super::attributes::{AttributeSets, Places};
-use super::options::{check_free, check_output};
+use super::options::{check_output, if_taken};
 use super::others::{Content, check_other, copy_object};
 use super::paths::Paths;
 use super::proven::prove_staged;
@@ -43,7 +43,9 @@ pub fn join(
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
-    check(files, output, options, &settings)?;
+    check(files, output, options)?;
+    let staged = StagedOutput::create(output, options.overwrite, &settings);
+    let mut staged = staged.map_err(|error| if_taken(error, output, (options.words, false)))?;
     let readers = files
         .iter()
         .map(open_joined)
@@ -78,7 +80,6 @@ pub fn join(
         entries,
     });
     let ntuples: Vec<_> = ntuples.collect();
-    let mut staged = StagedOutput::create(output, options.overwrite, &settings)?;
     let mut file = staged.writer(options.write.compression)?;
     let mut known = (HashMap::new(), Paths::default());
     for (beside, input) in beside.iter().zip(&mut report.inputs) {
@@ -272,18 +273,9 @@ fn not_asked_for(reader: &Reader, path: &str, key: &Key) -> RNTupleError {
     }
 }
 
-fn check(
-    inputs: &[Input],
-    output: &Path,
-    options: &JoinOptions,
-    settings: &Settings,
-) -> Result<(), RNTupleError> {
+fn check(inputs: &[Input], output: &Path, options: &JoinOptions) -> Result<(), RNTupleError> {
     check_joined(inputs, options)?;
     check_output(&output.to_string_lossy())?;
     check_inputs(inputs)?;
-    check_apart(inputs, output)?;
-    match options.overwrite {
-        true => Ok(()),
-        false => check_free(output, (options.words, false), settings),
-    }
+    check_apart(inputs, output)
 }

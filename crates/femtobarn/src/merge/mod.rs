@@ -44,7 +44,7 @@ pub(crate) use steps::{Made, Part, make_in_steps};
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
-use options::check;
+use options::{check, if_taken};
 use others::Content;
 use paths::Paths;
 use trees::Trees;
@@ -123,7 +123,7 @@ pub fn merge(
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
-    check(inputs, output, options, &settings)?;
+    check(inputs, output, options)?;
     let trees = Trees::new(output, &settings)?;
     let mut report = if options.append && output.exists() {
         let mut job = append::begin(output, options, trees)?;
@@ -134,7 +134,9 @@ pub fn merge(
     } else {
         // what others make in the meantime is not replaced; if two merges append to a missing file, one of them creates
         // it
-        let mut staged = StagedOutput::create(output, options.overwrite, &settings)?;
+        let staged = StagedOutput::create(output, options.overwrite, &settings);
+        let how = (options.words, options.takes_append);
+        let mut staged = staged.map_err(|error| if_taken(error, output, how))?;
         make(inputs, &mut staged, options, trees, progress)?
     };
     if report.bytes_before.is_some() {

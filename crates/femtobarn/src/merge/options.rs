@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use femtobarn_io::{Settings, is_object_set, is_remote, public};
+use femtobarn_io::{IoError, is_object_set, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
@@ -13,7 +13,7 @@ use crate::inputs::{Entries, Input, OtherObjects, check_apart, check_inputs};
 use crate::pattern::is_pattern;
 use crate::staged::shown;
 use crate::transfer::Words;
-use crate::writable::{is_there, local, not_added_to};
+use crate::writable::{local, not_added_to};
 
 /// Treatment of pages, as levels of ROOT's `tree/ntuple/doc/Merging.md`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -140,7 +140,6 @@ pub(super) fn check(
     inputs: &[Input],
     output: &Path,
     options: &MergeOptions,
-    settings: &Settings,
 ) -> Result<(), RNTupleError> {
     let misused = |what: String| RNTupleError::Usage { what };
     if inputs.is_empty() {
@@ -188,20 +187,17 @@ pub(super) fn check(
     if options.verify {
         proven::check(output, options)?;
     }
-    if options.overwrite || options.append {
-        return Ok(());
-    }
-    check_free(output, (options.words, options.takes_append), settings)
+    Ok(())
 }
 
-/// Insists that an output is new. Some callers could append to it.
-pub(super) fn check_free(
+/// Advice for an output that exists. Some callers could append to it.
+pub(super) fn if_taken(
+    error: RNTupleError,
     output: &Path,
     (words, takes_append): (Words, bool),
-    settings: &Settings,
-) -> Result<(), RNTupleError> {
-    if !is_there(&output.to_string_lossy(), settings)? {
-        return Ok(());
+) -> RNTupleError {
+    if !matches!(&error, RNTupleError::Io(IoError::Exists { .. })) {
+        return error;
     }
     let replace = match words {
         Words::Python => words.on("overwrite"),
@@ -212,10 +208,10 @@ pub(super) fn check_free(
         true => format!(", or append to it ({})", words.on("append")),
         false => String::new(),
     };
-    Err(RNTupleError::Usage {
+    RNTupleError::Usage {
         what: format!(
             "{:?} already exists: give another name, or replace it ({replace}){append}",
             shown(output).to_string_lossy()
         ),
-    })
+    }
 }

@@ -94,27 +94,23 @@ pub(crate) fn make_in_steps(
 ) -> Result<Made, RNTupleError> {
     let inputs: Vec<Input> = parts.iter().map(|part| part.input.clone()).collect();
     let settings = Settings::new(&output.to_string_lossy(), given.settings.clone())?;
-    options::check(&inputs, output, given, &settings)?;
+    options::check(&inputs, output, given)?;
     let replaces = given.overwrite;
+    let staged = StagedOutput::in_steps(output, (replaces, resumes), &settings, mark);
     let (mut staged, mut is_begun) =
-        StagedOutput::in_steps(output, (replaces, resumes), &settings, mark)?;
+        staged.map_err(|error| options::if_taken(error, output, (given.words, false)))?;
     let mut made = Made::default();
     let done = match is_begun {
         true => entries_of(&staged)?,
         false => BTreeMap::new(),
     };
     made.n_before = done.values().sum();
-    let steps: Vec<(&[Input], Entries)> = match staged.has_steps() {
-        true => parts
-            .iter()
-            .zip(inputs.chunks(1))
-            .flat_map(|(part, input)| {
-                let left = part.left(done.get(part.path()).copied());
-                left.map(move |step| (input, part.chosen(&step, given)))
-            })
-            .collect(),
-        false => vec![(inputs.as_slice(), given.entries.clone())],
-    };
+    let steps = parts.iter().zip(inputs.chunks(1));
+    let steps = steps.flat_map(|(part, input)| {
+        let left = part.left(done.get(part.path()).copied());
+        left.map(move |step| (input, part.chosen(&step, given)))
+    });
+    let steps: Vec<(&[Input], Entries)> = steps.collect();
     let mut all = Progress::of(&inputs);
     let n_steps = steps.len();
     for (at, (inputs, entries)) in steps.into_iter().enumerate() {
