@@ -129,7 +129,7 @@ docs: $(STAMPS)/build $(STAMPS)/docs ## build the documentation into docs/_build
 
 .PHONY: bench
 bench: $(STAMPS)/build $(STAMPS)/test $(STAMPS)/root $(STAMPS)/stores ## measure reading, writing, converting, merging and event stores against others and the limit
-	for script in read read_tree write convert merge many_inputs many_files remote event_store; do $(BIN)/python benchmarks/$$script.py; done
+	for script in read read_tree write convert merge many_inputs many_files remote objects event_store; do $(BIN)/python benchmarks/$$script.py; done
 
 # Without a sanitizer the stable compiler will do; the crates' own checks are what the targets look at.
 FUZZ_SECONDS ?= 60

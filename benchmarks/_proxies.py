@@ -8,10 +8,21 @@ import socket
 import struct
 import threading
 from collections import Counter
+from dataclasses import dataclass
 
 XROOTD_HELLO, XROOTD_HEADER = 20, 24  # bytes of the client's handshake, and of each request header
 READ, READV, PGREAD = 3013, 3025, 3030
 ELEMENT = 16  # bytes that describe one range of a vector read
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request by HTTP: its range, if it has one, and the size of its body."""
+
+    method: str
+    target: str
+    range: str | None
+    size: int
 
 
 class Counting:
@@ -22,7 +33,7 @@ class Counting:
     port : int
         The port of the server.
     is_xrootd : bool
-        Whether the protocol is XRootD; otherwise it is HTTP/1.1 without request bodies.
+        Whether the protocol is XRootD; otherwise it is HTTP/1.1, with bodies whose lengths are in headers.
     """
 
     def __init__(self, port: int, is_xrootd: bool) -> None:
@@ -31,6 +42,7 @@ class Counting:
         self.port = int(self._listener.getsockname()[1])
         self._lock = threading.Lock()
         self._found: Counter[str] = Counter()
+        self._heard: list[Request] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def take(self) -> dict[str, int]:
@@ -38,6 +50,12 @@ class Counting:
         with self._lock:
             found, self._found = self._found, Counter()
         return dict(found)
+
+    def heard(self) -> list[Request]:
+        """Return the requests by HTTP since the last call."""
+        with self._lock:
+            heard, self._heard = self._heard, []
+        return heard
 
     def close(self) -> None:
         """Accept no more connections."""
@@ -70,6 +88,9 @@ class Counting:
         while data := received(client):
             for found in requests.of(data):
                 self._count(**found)
+            if isinstance(requests, HttpRequests):
+                with self._lock:
+                    self._heard += requests.take()
             if not sent(server, data):
                 break
         ended(server)
@@ -83,7 +104,7 @@ class XrootdRequests:
 
     def of(self, data: bytes) -> list[dict[str, int]]:
         self._rest += data
-        found = []
+        found: list[dict[str, int]] = []
         while True:
             dropped = min(self._skip, len(self._rest))
             self._rest, self._skip = self._rest[dropped:], self._skip - dropped
@@ -101,19 +122,34 @@ class HttpRequests:
     """Counts the requests of one connection in its byte stream: all requests, and requests for data."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest, self._skip = b"", 0
+        self._heard: list[Request] = []
 
     def of(self, data: bytes) -> list[dict[str, int]]:
-        self._rest += data
-        *heads, self._rest = self._rest.split(b"\r\n\r\n")
-        found = []
-        for head in heads:
+        found: list[dict[str, int]] = []
+        while data:
+            dropped = min(self._skip, len(data))
+            data, self._skip = data[dropped:], self._skip - dropped
+            head, end, rest = (self._rest + data).partition(b"\r\n\r\n")
+            if self._skip or not end:
+                self._rest = head
+                break
+            data, self._rest = rest, b""
+            method, target, _ = head.decode("latin-1").split(" ", 2)
+            ranges = re.search(rb"\r\nrange: *bytes=([^\r]*)", head, re.IGNORECASE)
+            length = re.search(rb"\r\ncontent-length: *(\d+)", head, re.IGNORECASE)
+            self._skip = int(length[1]) if length else 0
+            self._heard.append(Request(method, target, ranges[1].decode() if ranges else None, self._skip))
             one = {"messages": 1}
-            if head.startswith(b"GET "):
-                ranges = re.search(rb"\r\nrange: *bytes=([^\r]*)", head, re.IGNORECASE)
+            if method == "GET":
                 one |= {"requests": 1, "ranges": ranges[1].count(b",") + 1 if ranges else 1}
             found.append(one)
         return found
+
+    def take(self) -> list[Request]:
+        """Return the requests since the last call."""
+        heard, self._heard = self._heard, []
+        return heard
 
 
 def received(connection: socket.socket) -> bytes:

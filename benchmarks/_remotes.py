@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from _worker import AGC, Parts, flat_sum
+from _worker import AGC, COLUMNS, Parts, flat_sum
 
 
 class Remote:
@@ -23,7 +23,7 @@ class Remote:
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
         self.urls, self.options = spec["urls"], spec.get("options", {})
-        self.columns = list(AGC)
+        self.columns = COLUMNS[spec.get("columns", "agc")]
 
     def read(self, urls: list[str], options: dict[str, Any]) -> Any:
         raise NotImplementedError

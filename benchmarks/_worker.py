@@ -255,7 +255,7 @@ READERS = {"femtobarn": Femtobarn, "uproot": Uproot, "root": Root, "floor": Limi
 def competitor_of(spec: dict[str, Any]) -> Any:
     if spec["competitor"] in READERS:
         return READERS[spec["competitor"]](spec)
-    for name in ("_mergers", "_remotes", "_writers", "_analyses"):
+    for name in ("_mergers", "_remotes", "_objects", "_writers", "_analyses"):
         module = importlib.import_module(name)
         if hasattr(module, spec["competitor"]):
             return getattr(module, spec["competitor"])(spec)

@@ -123,10 +123,54 @@ class Minio(_Store):
         """Delete an object: its bucket, a slash, and its key."""
         self._signed("DELETE", f"/{urllib.parse.quote(name)}", "", b"")
 
+    def presigned(self, method: str, name: str, digest: str = "UNSIGNED-PAYLOAD", seconds: int = 3600) -> str:
+        """Return path and query of a request for an object, which needs no credentials.
+
+        Parameters
+        ----------
+        method : str
+            The method.
+        name : str
+            The bucket, a slash, and the key.
+        digest : str
+            The SHA-256 of the body, which the request must have as header `x-amz-content-sha256`; by default, none is
+            needed.
+        seconds : int
+            The time for which it is valid.
+
+        Returns
+        -------
+        str
+            The target of the request, whose header `Host` must be that of this server.
+        """
+        now, scope = self._now()
+        path = f"/{urllib.parse.quote(name)}"
+        query = {
+            "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+            "X-Amz-Credential": f"{self.key}/{scope}",
+            "X-Amz-Date": now,
+            "X-Amz-Expires": str(seconds),
+            "X-Amz-SignedHeaders": "host",
+        }
+        asked = urllib.parse.urlencode(query, quote_via=urllib.parse.quote, safe="")
+        lines = [method, path, asked, f"host:127.0.0.1:{self.port}\n", "host", digest]
+        return f"{path}?{asked}&X-Amz-Signature={self._signature(now, scope, lines)}"
+
+    def _now(self) -> tuple[str, str]:
+        """Return the time, and the scope of signatures."""
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
+        return now, f"{now[:8]}/{_REGION}/s3/aws4_request"
+
+    def _signature(self, now: str, scope: str, canonical: Sequence[str]) -> str:
+        digest = hashlib.sha256("\n".join(canonical).encode()).hexdigest()
+        key = f"AWS4{self.secret}".encode()
+        for part in [*scope.split("/"), f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{digest}"]:
+            key = hmac.digest(key, part.encode(), "sha256")
+        return key.hex()
+
     def _signed(self, method: str, path: str, query: str, body: bytes, more: Mapping[str, str] | None = None) -> bytes:
         """Send a request with an AWS signature version 4."""
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
-        scope = f"{now[:8]}/{_REGION}/s3/aws4_request"
+        now, scope = self._now()
         headers = {
             "host": f"127.0.0.1:{self.port}",
             "x-amz-content-sha256": hashlib.sha256(body).hexdigest(),
@@ -135,12 +179,8 @@ class Minio(_Store):
         headers = dict(sorted((headers | dict(more or {})).items()))
         names = ";".join(headers)
         lines = "".join(f"{name}:{value}\n" for name, value in headers.items())
-        canonical = "\n".join([method, path, query, lines, names, headers["x-amz-content-sha256"]])
-        digest = hashlib.sha256(canonical.encode()).hexdigest()
-        key = f"AWS4{self.secret}".encode()
-        for part in [*scope.split("/"), f"AWS4-HMAC-SHA256\n{now}\n{scope}\n{digest}"]:
-            key = hmac.digest(key, part.encode(), "sha256")
-        credential = f"Credential={self.key}/{scope}, SignedHeaders={names}, Signature={key.hex()}"
+        signature = self._signature(now, scope, [method, path, query, lines, names, headers["x-amz-content-sha256"]])
+        credential = f"Credential={self.key}/{scope}, SignedHeaders={names}, Signature={signature}"
         headers["authorization"] = f"AWS4-HMAC-SHA256 {credential}"
         return self.request(method, path, query, body, headers)
 
