@@ -81,8 +81,9 @@ pub use meter::{
 pub use nearest::{did_you_mean, most_alike, nearest, nearest_within};
 pub use object_folder::{FoundObject, ObjectFolder};
 pub use object_set::{
-    ANCHOR_BASES, ANCHOR_MAKER, ANCHOR_MAKERS, LARGEST_ANCHOR, LARGEST_OBJECT, OBJECT_TEMPLATE,
-    ObjectSet, ObjectSetSource, Uploads, anchor_range, located, object_address,
+    ANCHOR_BASES, ANCHOR_ENVELOPES, ANCHOR_MAKER, ANCHOR_MAKERS, LARGEST_ANCHOR, LARGEST_OBJECT,
+    OBJECT_TEMPLATE, ObjectSet, ObjectSetSource, Uploads, anchor_range, embedded, located,
+    object_address,
 };
 pub use pieces::pieces;
 pub use remote::{

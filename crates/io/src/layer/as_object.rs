@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use bytes::Bytes;
 
 use super::{Held, find_held, joined_ends};
+use crate::object_set::envelopes_of;
 use crate::source::check_answers;
 use crate::{
     ByteSource, IoError, ObjectSource, Settings, SourceCost, SourceInfo, SourceMeta, anchor_range,
@@ -45,7 +46,12 @@ impl AsObject {
         let mut held = opening.into_iter().zip(answers);
         let held = match (held.next(), held.next()) {
             (Some(head), Some(tail)) => joined_ends(head, tail),
-            (first, _) => first.into_iter().collect(),
+            (Some(anchor), None) => {
+                let mut held = envelopes_of(&anchor.1);
+                held.push(anchor);
+                held
+            }
+            _ => Vec::new(),
         };
         Ok(Arc::new(Self {
             cost: settings.cost(ObjectSource::cost())?,

@@ -28,7 +28,10 @@ use crate::{
 use place::{ANCHOR_FILE, Place};
 use send::{Conditions, Put};
 
-pub use place::{ANCHOR_BASES, ANCHOR_MAKER, ANCHOR_MAKERS, OBJECT_TEMPLATE};
+pub(crate) use place::envelopes_of;
+pub use place::{
+    ANCHOR_BASES, ANCHOR_ENVELOPES, ANCHOR_MAKER, ANCHOR_MAKERS, OBJECT_TEMPLATE, embedded,
+};
 pub use send::Uploads;
 pub use source::ObjectSetSource;
 pub(crate) use source::{list_folder, state_of};

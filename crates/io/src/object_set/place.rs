@@ -3,8 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::Value;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use bytes::Bytes;
+use serde_json::{Map, Value};
 
+use super::object_address;
+use crate::layer::Held;
 use crate::object::{self, Address, Options, Store};
 use crate::url::{Protocol, decoded, protocol, public};
 use crate::{IoError, Settings};
@@ -24,6 +29,31 @@ pub const ANCHOR_MAKER: &str = "femtobarnMaker";
 
 /// A key that only our anchors have: who made objects that this maker has not made, but copied or taken from other sets.
 pub const ANCHOR_MAKERS: &str = "femtobarnMakers";
+
+/// A key that only our anchors have: the bytes of objects with envelopes, so that they need not be requested.
+pub const ANCHOR_ENVELOPES: &str = "femtobarnEnvelopes";
+
+/// The value of [`ANCHOR_ENVELOPES`] for objects of these numbers.
+pub fn embedded<'b>(envelopes: impl Iterator<Item = (u64, &'b Bytes)>) -> Value {
+    let member = |(id, bytes): (u64, &Bytes)| (id.to_string(), BASE64.encode(bytes).into());
+    Value::Object(envelopes.map(member).collect::<Map<_, _>>())
+}
+
+/// The envelopes in an anchor, at the addresses of their objects.
+fn envelopes(anchor: &Value) -> Vec<Held> {
+    let members = anchor.get(ANCHOR_ENVELOPES).and_then(Value::as_object);
+    let held = |(id, text): (&String, &Value)| {
+        let bytes = Bytes::from(BASE64.decode(text.as_str()?).ok()?);
+        let start = object_address(id.parse().ok()?, 0)?;
+        Some((start..start + bytes.len() as u64, bytes))
+    };
+    members.into_iter().flatten().filter_map(held).collect()
+}
+
+/// The same, of an anchor's bytes; none of a damaged one.
+pub(crate) fn envelopes_of(anchor: &[u8]) -> Vec<Held> {
+    envelopes(&serde_json::from_slice(anchor).unwrap_or_default())
+}
 
 /// The part of templates that stands for the base, or for the number of an object.
 const BASE: &str = "${baseurl}";
@@ -189,6 +219,8 @@ pub(super) struct Placement {
     maker: Option<String>,
     /// Who made others, in the order of their numbers.
     makers: Vec<Made>,
+    /// The envelopes that are in the anchor.
+    pub envelopes: Vec<Held>,
 }
 
 /// Objects of another maker: those from `first` on were made with the numbers from `number` on. None: it is not known by
@@ -242,6 +274,7 @@ impl Placement {
                 .and_then(Value::as_str)
                 .map(str::to_owned),
             makers: makers(&anchor),
+            envelopes: envelopes(&anchor),
         })
     }
 

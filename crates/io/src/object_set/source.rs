@@ -16,6 +16,7 @@ use object_store::GetOptions;
 
 use super::place::{Bucket, Place, Placement};
 use super::{ANCHOR, LARGEST_ANCHOR, located};
+use crate::layer::find_held;
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Counted, Store};
 use crate::pace::within;
@@ -139,10 +140,13 @@ impl ObjectSetSource {
         at.and_then(|at| self.bases.get(at)).unwrap_or(&self.place)
     }
 
-    /// The bytes of a range of the anchor, or of nothing.
+    /// The bytes of a range of the anchor or of an envelope in it, or of nothing.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() {
             return Some(Bytes::new());
+        }
+        if let Some((_, envelope)) = find_held(&self.placement.envelopes, range) {
+            return Some(envelope);
         }
         let start = usize::try_from(range.start.checked_sub(ANCHOR)?).ok()?;
         let end = usize::try_from(range.end.checked_sub(ANCHOR)?).ok()?;

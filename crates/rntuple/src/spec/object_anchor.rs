@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use femtobarn_io::{
-    ANCHOR_BASES as BASES, ANCHOR_MAKER as MAKER, ANCHOR_MAKERS as MAKERS, OBJECT_TEMPLATE,
+    ANCHOR_BASES as BASES, ANCHOR_ENVELOPES as ENVELOPES, ANCHOR_MAKER as MAKER,
+    ANCHOR_MAKERS as MAKERS, OBJECT_TEMPLATE, embedded,
 };
 use serde_json::{Value, json};
 
@@ -53,6 +55,8 @@ pub struct ObjectAnchor {
     pub makers: Vec<MadeObjects>,
     /// What the ntuple was made from: writers that were given the same mark write the same entries.
     pub mark: Option<String>,
+    /// The contents of objects with envelopes, to be written. A source reads them in place of the objects.
+    pub envelopes: Vec<(u64, Bytes)>,
 }
 
 /// Objects of another set.
@@ -92,6 +96,7 @@ impl ObjectAnchor {
             maker: None,
             makers: Vec::new(),
             mark: None,
+            envelopes: Vec::new(),
         }
     }
 
@@ -150,6 +155,7 @@ impl ObjectAnchor {
             maker: optional(members.get(MAKER)),
             makers: makers(members.get(MAKERS)),
             mark: optional(members.get(MARK)),
+            envelopes: Vec::new(),
         };
         let expected: u64 = number(&members, CHECKSUM)?;
         members.remove(CHECKSUM);
@@ -222,6 +228,10 @@ impl ObjectAnchor {
         }
         if let Some(mark) = &self.mark {
             set(MARK, mark.as_str().into());
+        }
+        if !self.envelopes.is_empty() {
+            let envelopes = self.envelopes.iter().map(|(id, bytes)| (*id, bytes));
+            set(ENVELOPES, embedded(envelopes));
         }
         if !self.sets.is_empty() {
             set(SETS, self.sets.clone().into());

@@ -7,6 +7,7 @@
 //! Writes version 1.0.0.0 of the RNTuple binary format (ROOT, `tree/ntuple/doc/BinaryFormatSpecification.md`), and
 //! 1.0.1.0 if attribute sets require it.
 
+mod anchor_envelopes;
 mod attributes;
 mod catalog;
 mod choose;

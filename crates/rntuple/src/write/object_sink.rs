@@ -14,6 +14,7 @@ use femtobarn_io::{
 };
 use femtobarn_rootfile::FileWriter;
 
+use super::anchor_envelopes::AnchorEnvelopes;
 use super::model::unwritable;
 use super::object_sweep::{CLONES, PREVIEWS, delete_old, found_from, number};
 use super::options::{ObjectSize, WriteOptions};
@@ -66,6 +67,8 @@ pub struct ObjectSink {
     /// Template of the bases of attribute sets.
     clone_template: String,
     /// What the ntuple is made from, if it is written in steps.
+    /// What the anchor will have, too.
+    envelopes: AnchorEnvelopes,
     mark: Option<String>,
     /// After the first step: what its killed writers may have left.
     begun: Option<Begun>,
@@ -141,6 +144,7 @@ impl ObjectSink {
             clone_template: String::new(),
             mark: None,
             begun: None,
+            envelopes: AnchorEnvelopes::default(),
         })
     }
 
@@ -198,6 +202,7 @@ impl ObjectSink {
                 n_taken_over: found.blocks.len(),
             }),
             blocks: found.blocks,
+            envelopes: AnchorEnvelopes::of_others(),
             ..created
         };
         Ok(Some((sink, below.url().to_owned())))
@@ -228,6 +233,7 @@ impl ObjectSink {
         let begun = self.begun.get_or_insert_default();
         begun.n_objects += self.uploads.numbers().len() as u64;
         begun.footers.push(number(anchor.anchor.footer));
+        self.envelopes.end_step();
         self.uploads.keep();
         Ok(set.url().to_owned())
     }
@@ -353,9 +359,8 @@ impl ObjectSink {
     }
 
     /// Creates an object.
-    fn put(&mut self, bytes: &[u8]) -> Result<PageAddress, RNTupleError> {
+    fn put(&mut self, bytes: Bytes) -> Result<PageAddress, RNTupleError> {
         self.n_bytes += bytes.len() as u64;
-        let bytes = Bytes::copy_from_slice(bytes);
         let id = match self.next() {
             Some(id) => {
                 self.uploads.send(id, bytes)?;
@@ -438,6 +443,7 @@ impl ObjectSink {
             maker: Some(self.uploads.set().maker().to_owned()),
             makers,
             mark: self.mark.clone(),
+            envelopes: self.envelopes.for_anchor(self.is_packed),
             ..ObjectAnchor::new(anchor)
         })
     }
@@ -578,7 +584,12 @@ impl PageSink for ObjectSink {
         _options: &WriteOptions,
     ) -> Result<PageAddress, RNTupleError> {
         self.flush()?;
-        self.put(payload)
+        let bytes = Bytes::copy_from_slice(payload);
+        let address = self.put(bytes.clone())?;
+        if let PageAddress::Object { id, .. } = address {
+            self.envelopes.add(id, bytes);
+        }
+        Ok(address)
     }
 
     fn append_pages(
@@ -588,7 +599,7 @@ impl PageSink for ObjectSink {
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         let size = options.object_size.or(self.object_size);
         let append = |page: &&[u8]| match size.unwrap_or(ObjectSize::USUAL) {
-            ObjectSize::Page => self.put(page),
+            ObjectSize::Page => self.put(Bytes::copy_from_slice(page)),
             size => self.pack(page, size),
         };
         pages.iter().map(append).collect()

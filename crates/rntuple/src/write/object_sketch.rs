@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use femtobarn_io::{ByteSink, ByteSource, SparseMemory, anchor_range, object_address};
 use femtobarn_rootfile::FileWriter;
 
+use super::anchor_envelopes::AnchorEnvelopes;
 use super::model::unwritable;
 use super::options::{ObjectSize, WriteOptions};
 use super::sink::{PageSink, SinkPlace};
@@ -21,6 +23,7 @@ pub struct ObjectSketch {
     /// The object that is being filled, and its size.
     open: Option<(u64, u64)>,
     is_packed: bool,
+    envelopes: AnchorEnvelopes,
     memory: Arc<SparseMemory>,
     anchor: Option<Anchor>,
 }
@@ -33,6 +36,7 @@ impl ObjectSketch {
             next: 0,
             open: None,
             is_packed: false,
+            envelopes: AnchorEnvelopes::default(),
             memory: Arc::default(),
             anchor: None,
         }
@@ -50,6 +54,7 @@ impl ObjectSketch {
             is_packed: self.is_packed,
             // as long as a real one
             maker: Some("0".repeat(32)),
+            envelopes: self.envelopes.for_anchor(self.is_packed),
             ..ObjectAnchor::new(anchor)
         };
         let at = anchor_range(u64::MAX).start;
@@ -90,6 +95,7 @@ impl PageSink for ObjectSketch {
         let at = object_address(id, 0);
         let at = at.ok_or_else(|| RNTupleError::internal("too many objects for a sketch"))?;
         self.memory.write_at(at, payload)?;
+        self.envelopes.add(id, Bytes::copy_from_slice(payload));
         Ok(PageAddress::Object { id, offset: 0 })
     }
 
