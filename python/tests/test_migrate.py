@@ -213,7 +213,8 @@ def test_a_killed_migration_is_resumed(request, place, source, tmp_path, replace
             with pytest.raises((fb.NotFoundError, fb.KeyNotFoundError)):
                 fb.open({url: "Events"})
     report = resumed(source, url, overwrite=replaces, verify=True)
-    assert 0 < report.entries_before < N_ENTRIES
+    # all, if the third one was killed while it sent the file
+    assert 0 < report.entries_before <= N_ENTRIES
     assert report.entries == {"Events": N_ENTRIES}
     assert report.proof["equal"]
     assert same(events_of(url), events_of(source))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import json
 import os
@@ -109,13 +110,38 @@ def test_few_requests_open_and_read(place, dimuon):
     url = place.url("few")
     fb.write(url, dimuon, object_size="cluster")
     found = fb.open(url)
-    # the anchor, then header and footer
-    assert found.metrics.requests == 3
-    before = found.metrics.requests
+    # the anchor, with header, footer and page lists
+    assert found.metrics.requests == 1
     plan = found.explain(["nMuon", "Muon_pt"])
     found.arrays(["nMuon", "Muon_pt"])
+    assert found.metrics.requests == 1 + plan.requests
+
+
+def test_envelopes_of_objects_of_one_page_are_requested(place, dimuon):
+    # their anchor is one for ROOT
+    url = place.url("few-pages")
+    fb.write(url, dimuon, object_size="page")
+    assert "femtobarnEnvelopes" not in place.anchor("few-pages")
+    found = fb.open(url)
+    assert found.metrics.requests == 3
+    plan = found.explain(["nMuon"])
+    found.arrays(["nMuon"])
     n_lists = 1
-    assert found.metrics.requests - before == plan.requests + n_lists
+    assert found.metrics.requests == 3 + plan.requests + n_lists
+
+
+def test_anchors_have_the_envelopes_of_packed_objects(dimuon, tmp_path):
+    url = f"ntpl+file://{tmp_path}/wrong"
+    fb.write(url, dimuon)
+    path = tmp_path / "wrong" / "anchor"
+    envelopes = json.loads(path.read_text())["femtobarnEnvelopes"]
+    assert len(envelopes) == 3
+    for name, text in envelopes.items():
+        assert base64.b64decode(text) == (tmp_path / "wrong" / name).read_bytes()
+    text = envelopes["0"]
+    path.write_text(path.read_text().replace(text[:50], text[1:50] + text[:1]))
+    with pytest.raises(fb.FemtobarnError, match="checksum"):
+        fb.open(url)
 
 
 def test_metadata_are_used_once_when_an_ntuple_is_opened(place, dimuon):
@@ -261,13 +287,13 @@ def test_a_copy_within_a_bucket_is_made_by_the_server(place):
     assert report.levels["L1"] == sum(report.levels.values()) > 200_000
     # it is independent, and its own copies too; the objects of several are merged
     fb.clone(place.url("copy"), place.url("copy-of-copy"))
-    merged = fb.merge([place.url("copy"), source], place.url("copied"), level="L1")
+    merged = fb.merge([place.url("copy"), source], place.url("all-copied"), level="L1")
     assert merged.delivery["server_copies"] == 2 * copies
     (moved,) = fb.migrate(source, place.url("moved"))
     assert moved.delivery["server_copies"] == copies
     fb.write(source, {"x": [1.0]})
     fb.write(place.url("copy"), {"x": [1.0]})
-    for name in ("copy-of-copy", "copied", "moved"):
+    for name in ("copy-of-copy", "all-copied", "moved"):
         found = fb.open(place.url(name))
         assert found.verify().ok
         assert same(found.arrays(entry_stop=12_000), ak.Array(COLUMNS))
@@ -476,7 +502,7 @@ def test_objects_of_google_are_read(need_store, tmp_path):
                 server.put(f"private/some/{key}", path.read_bytes())
         options = {"anonymous": "true", "endpoint": str(server.about()["endpoint"])}
         found = fb.open("ntpl+gs://private/some/objects", storage_options=options)
-        assert found.metrics.requests == 3
+        assert found.metrics.requests == 1
         assert same(found.arrays(), ak.Array(COLUMNS))
         assert found.verify().ok
         assert found.attributes["runs"].arrays()["_userData"]["run"].to_list() == [7]
