@@ -175,9 +175,10 @@ print(found, flush=True)
 """
 
 
-def migrate_in_process(source, url, most, sent="SIGKILL", *more):
+def migrate_in_process(source, url, most, sent="SIGKILL", *more, **variables):
     command = [sys.executable, "-c", KILLED, str(source), url, str(int(most)), sent, *more]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, env=os.environ | variables, **pipes)
 
 
 def resumed(source, url, **options):
@@ -256,6 +257,83 @@ def test_several_ntuples_of_an_output_are_resumed(place, source, tmp_path):
         assert same(fb.open({url: name}).arrays(), events)
     (again,) = fb.migrate(both, url, **options)
     assert again.was_complete
+    if not url.startswith("daos"):
+        return
+    # killed in the second one, and again after the first one is visible
+    url = place("again")
+    migrate_in_process(both, url, both.stat().st_size * 0.75, "SIGKILL", "all").communicate(timeout=60)
+    faults = {"DAOS_STANDIN_FAULTS": "delay_us=20000"}
+    with migrate_in_process(both, url, 1 << 60, "SIGKILL", "all", **faults) as second:
+        while second.poll() is None and not fb.ls(url):
+            time.sleep(0.001)
+        second.kill()
+    (report,) = fb.migrate(both, url, **options)
+    assert report.entries == {"first": N_ENTRIES, "second": N_ENTRIES}
+    for name in ("first", "second"):
+        assert fb.open({url: name}).verify().ok
+        assert same(fb.open({url: name}).arrays(), events)
+
+
+@pytest.mark.parametrize("place", ["file", "objects", "daos"], indirect=True)
+def test_of_two_migrations_at_once_one_wins(place, source):
+    for turn in range(4):
+        url = place(f"both{turn}")
+        first, second = (migrate_in_process(source, url, 1 << 60) for _ in range(2))
+        ended = [first.communicate(timeout=60), second.communicate(timeout=60)]
+        assert 0 in (first.returncode, second.returncode), ended
+        assert same(events_of(url), events_of(source))
+
+
+def test_a_sweep_spares_what_is_resumed(daos, source):
+    url = daos.url("spared")
+    migrate_in_process(source, url, source.stat().st_size / 2).communicate(timeout=60)
+    claims = [path for path in (daos.folder / "daos").rglob("*") if path.is_file() and path.stat().st_size == 24]
+    assert claims
+    for path in claims:
+        path.write_bytes(int(time.time() - 7200).to_bytes(8, "little") + path.read_bytes()[8:])
+    second = migrate_in_process(source, url, source.stat().st_size / 5, "SIGSTOP")
+    assert second.stdout.readline() == "half\n"
+    sweep = [FB, "sweep", url, "--json", "--age", "3600"]
+    swept = json.loads(subprocess.run(sweep, capture_output=True, text=True, check=True).stdout)
+    assert swept["objects"] == []
+    assert swept["young"] > 10
+    os.kill(second.pid, signal.SIGCONT)
+    _, error = second.communicate(timeout=60)
+    assert second.returncode == 0, error
+    assert fb.open(url).verify().ok
+    assert same(events_of(url), events_of(source))
+
+
+@pytest.mark.parametrize("place", ["objects", "daos"], indirect=True)
+def test_readers_of_a_replaced_ntuple_never_read_another_one(place):
+    url = place("generations")
+    columns = dict.fromkeys("xy", "float64")
+
+    def write(number):
+        with fb.recreate(url) as file:
+            file.mkrntuple("Events", columns, compression="none").extend(
+                {name: [float(number)] * 1000 for name in "xy"}
+            )
+
+    write(1)
+    reader = fb.open(url)
+    assert set(reader["x"].array()) == {1.0}
+    for number in (2, 3, 4):
+        write(number)
+        with pytest.raises(fb.FemtobarnError):
+            reader["y"].array()
+    assert set(fb.open(url)["y"].array()) == {4.0}
+
+
+@pytest.mark.parametrize("place", ["objects", "daos"], indirect=True)
+def test_objects_are_not_copied_as_files(place, source, tmp_path):
+    url = place("objects")
+    fb.migrate(f"{source}:Events", url)
+    for names in ([url, str(tmp_path / "copy.root")], [str(source), url]):
+        copied = subprocess.run([FB, "cp", *names], capture_output=True, text=True, check=False)
+        assert copied.returncode == 2
+        assert "fb migrate" in copied.stderr
+    assert not (tmp_path / "copy.root").exists()
 
 
 def test_another_source_or_shape_begins_anew(place, source, testdata):

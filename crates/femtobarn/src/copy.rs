@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use femtobarn_io::{
-    ByteSource, IoError, OnBytes, Settings, Transferred, is_foreign, is_remote, note_used,
-    on_threads, pieces, public, send,
+    ByteSource, IoError, OnBytes, Settings, Transferred, is_foreign, is_object_set, is_remote,
+    note_used, on_threads, pieces, public, send,
 };
 use femtobarn_rntuple::RNTupleError;
 
@@ -82,6 +82,13 @@ pub fn copy(
     tick: &(dyn Fn(u64, u64) -> bool + Sync),
 ) -> Result<Copied, RNTupleError> {
     let settings = |url| Settings::new(url, options.settings.clone());
+    if let Some(url) = [from, to].into_iter().find(|url| is_object_set(url)) {
+        let what = format!(
+            "{} has ntuples, and is not a file: move them with `fb migrate`",
+            public(url)
+        );
+        return Err(RNTupleError::Usage { what });
+    }
     // what is read once as a whole is not cached
     let source = open_source_with(from, &settings(from)?.but("cache", "off"))?;
     let size = source.meta().size;

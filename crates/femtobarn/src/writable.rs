@@ -86,7 +86,7 @@ pub trait ObjectOutput: PageSink {
     ///
     /// # Errors
     /// If its anchor cannot be written.
-    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError>;
+    fn preview(&mut self) -> Result<Box<dyn ObjectPreview>, RNTupleError>;
 
     /// Ends a step: returns the URL where what was written so far can be read.
     ///
@@ -132,8 +132,8 @@ impl ObjectOutput for ObjectSink {
         self.complete()
     }
 
-    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
-        Ok(Box::new(self.preview()?))
+    fn preview(&mut self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
+        Ok(Box::new(Self::preview(self)?))
     }
 
     fn checkpoint(&mut self) -> Result<String, RNTupleError> {
@@ -158,8 +158,8 @@ impl ObjectOutput for DaosSink {
         self.complete()
     }
 
-    fn preview(&self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
-        Ok(Box::new(self.preview()?))
+    fn preview(&mut self) -> Result<Box<dyn ObjectPreview>, RNTupleError> {
+        Ok(Box::new(Self::preview(self)?))
     }
 
     fn turn_to(&mut self, name: &str) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use femtobarn_daos::mapping::{DaosAnchor, LISTS};
 use femtobarn_daos::{
     Address, Container, DaosError, Existing as InContainer, NTupleValues, add_name, names,
+    remove_name,
 };
 use femtobarn_io::{IoError, Settings};
 use femtobarn_rntuple::RNTupleError;
@@ -102,11 +103,9 @@ impl DaosSink {
         settings: &Settings,
         mark: Uuid,
     ) -> Result<Self, RNTupleError> {
-        let created = Self::create(url, replaces, settings)?;
-        Ok(Self {
-            mark: Some(mark),
-            ..created
-        })
+        let mut created = Self::create(url, replaces, settings)?;
+        created.mark = Some(mark);
+        Ok(created)
     }
 
     /// Goes on with ntuples of this mark after the last [checkpoint](Self::checkpoint) of a writer that was killed, which can
@@ -126,23 +125,20 @@ impl DaosSink {
         for name in listed {
             let values = own.values(&name)?;
             let places = values.places();
-            let (index, pages) = (places.values, places.pages);
-            let step = preview_name(index, mark);
-            let Some((found, anchor)) = own.find(&step)? else {
-                continue;
+            let (step, pages) = (preview_name(places.values, mark), places.pages);
+            let published = own.find(&name)?;
+            let found = published.as_ref();
+            let found = found.map(|(values, anchor)| mark_of(values, anchor));
+            let found = found.transpose().map_err(|error| unread(url, error))?;
+            let is_complete = found.flatten() == Some(mark);
+            let state = match is_complete {
+                true => published,
+                false => own.find(&step)?,
             };
             // DAOS may have resolved the class in another way since
-            if found.places().pages != pages {
+            let Some((found, anchor)) = state.filter(|(found, _)| found.places().pages == pages)
+            else {
                 continue;
-            }
-            let mut writing = own.writing(&name, values, 0);
-            let complete = own.find(&name)?;
-            let complete = complete.map(|(values, anchor)| mark_of(&values, &anchor));
-            let complete = complete.transpose().map_err(|error| unread(url, error))?;
-            let is_complete = complete.flatten() == Some(mark);
-            let replaced = match is_complete {
-                true => None,
-                false => own.replaced(&name)?,
             };
             // a sweep may have removed it
             let opened = open_values(found.clone(), &anchor, (&own.url, &name), settings);
@@ -151,12 +147,20 @@ impl DaosSink {
                 continue;
             };
             let numbers: BTreeSet<u64> = old.numbers().iter().copied().collect();
-            writing.resume(&anchor, envelopes, &numbers);
+            let replaced = match is_complete {
+                true => None,
+                false => own.replaced(&name)?,
+            };
+            let mut writing = own.writing(&name, values, next_block(replaced.as_ref()));
+            writing.resume(&anchor, envelopes, &numbers)?;
             if is_complete {
-                writing.was_published();
+                writing.take_as_published();
+            } else if own.find(&step)?.map(|(_, now)| now).as_ref() != Some(&anchor) {
+                // a sweep removed it before the blocks were claimed again, or another writer goes on
+                continue;
             }
+            steps.push(writing.checkpoint()?);
             own.ntuples.push((writing, replaced));
-            steps.push(step);
         }
         let so_far = own.ntuple(&steps.join(","));
         Ok((!steps.is_empty()).then_some((own, so_far)))
@@ -170,8 +174,6 @@ impl DaosSink {
         let mut steps = Vec::new();
         for (own, _) in &mut self.ntuples {
             steps.push(own.checkpoint()?);
-            let named = add_name(&self.container, &own.name);
-            named.map_err(|error| unwritten(&self.url, error))?;
         }
         Ok(self.ntuple(&steps.join(",")))
     }
@@ -257,8 +259,8 @@ impl DaosSink {
     ///
     /// # Errors
     /// If an anchor cannot be written.
-    pub(crate) fn preview(&self) -> Result<DaosPreview, RNTupleError> {
-        let all = self.ntuples.iter().map(|(own, _)| own.preview());
+    pub(crate) fn preview(&mut self) -> Result<DaosPreview, RNTupleError> {
+        let all = self.ntuples.iter_mut().map(|(own, _)| own.preview());
         let all: Vec<Preview> = all.collect::<Result<_, _>>()?;
         let names: Vec<&str> = all.iter().map(|own| own.name.as_str()).collect();
         Ok(DaosPreview {
@@ -291,8 +293,6 @@ impl DaosSink {
                     InContainer::Replaced
                 }
             };
-            let named = add_name(&self.container, &name);
-            named.map_err(|error| unwritten(&self.url, error))?;
             if let Some((own, replaced)) = self.ntuples.get_mut(at) {
                 if !own.is_published() {
                     own.publish(existing)?;
@@ -318,6 +318,29 @@ impl DaosSink {
         }
         written.requests = self.container.n_requests();
         Ok(written)
+    }
+}
+
+/// The block after those of a replaced ntuple: readers that have it open find no values of others under its numbers. ROOT
+/// gives numbers from 0 on, without claims.
+fn next_block(replaced: Option<&Replaced>) -> u64 {
+    let numbers = replaced.map_or(&[][..], |replaced| replaced.old.numbers());
+    let last = numbers.iter().map(|number| number % LISTS / BLOCK).max();
+    last.map_or(0, |last| last + 1)
+}
+
+impl Drop for DaosSink {
+    fn drop(&mut self) {
+        for (own, _) in &self.ntuples {
+            if !own.is_abandoned() {
+                continue;
+            }
+            // the names of other writers stay
+            let is_there = || self.find(&own.name).is_ok_and(|found| found.is_some());
+            if !is_there() && remove_name(&self.container, &own.name).is_ok() && is_there() {
+                let _ = add_name(&self.container, &own.name);
+            }
+        }
     }
 }
 
@@ -378,21 +401,10 @@ impl PageSink for DaosSink {
     fn begin(&mut self, place: &SinkPlace<'_>) -> Result<(), RNTupleError> {
         self.check_place(place)?;
         let replaced = self.replaced(place.name)?;
-        // ROOT gives numbers from 0 on, without claims
-        let next_block = replaced
-            .as_ref()
-            .map_or(0, |replaced| match replaced.anchor.spliced {
-                Some(_) => 0,
-                None => {
-                    let pages = replaced
-                        .old
-                        .numbers()
-                        .iter()
-                        .filter(|&&number| number < LISTS);
-                    pages.max().map_or(0, |last| last / BLOCK + 1)
-                }
-            });
-        let own = self.writing(place.name, self.values(place.name)?, next_block);
+        let next = next_block(replaced.as_ref());
+        let named = add_name(&self.container, place.name);
+        named.map_err(|error| unwritten(&self.url, error))?;
+        let own = self.writing(place.name, self.values(place.name)?, next);
         self.current = self.ntuples.len();
         self.ntuples.push((own, replaced));
         Ok(())

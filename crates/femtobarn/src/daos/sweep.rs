@@ -132,7 +132,7 @@ fn sweep(
     all.used += used.len() as u64;
     let mut is_young = false;
     for &claim in lists.iter().filter(|&&list| list % BLOCK == 0) {
-        let (written, mark) = read_claim(&own, claim).map_err(failed)?;
+        let (_, mark) = read_claim(&own, claim).map_err(failed)?;
         // a complete ntuple has only what it uses, unless it was written in steps
         if used.contains(&claim) && mark.is_none() {
             continue;
@@ -144,6 +144,8 @@ fn sweep(
             .filter(|list| claim == list / BLOCK * BLOCK && !used.contains(list))
             .collect();
         numbers.extend(existing(&own, [pages]).map_err(failed)?);
+        // now: who resumes claims the block again
+        let (written, _) = read_claim(&own, claim).map_err(failed)?;
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         if now.saturating_sub(written) < age {
             all.young += numbers.len() as u64;

@@ -67,6 +67,8 @@ pub(super) struct Writing {
     pub mark: Option<Uuid>,
     resumed: Option<Resumed>,
     is_published: bool,
+    /// Whether a killed writer has made it visible.
+    was_published: bool,
     is_kept: bool,
 }
 
@@ -202,12 +204,22 @@ impl Writing {
             mark: None,
             resumed: None,
             is_published: false,
+            was_published: false,
             is_kept: false,
         }
     }
 
-    /// Goes on with what a killed writer has made in steps: its anchor, header and footer, and the numbers of its values.
-    pub fn resume(&mut self, anchor: &DaosAnchor, envelopes: Envelopes, numbers: &BTreeSet<u64>) {
+    /// Goes on with what a killed writer has made in steps: its anchor, header and footer, and the numbers of its values. The
+    /// blocks of that writer are claimed on.
+    ///
+    /// # Errors
+    /// If they cannot be claimed.
+    pub fn resume(
+        &mut self,
+        anchor: &DaosAnchor,
+        envelopes: Envelopes,
+        numbers: &BTreeSet<u64>,
+    ) -> Result<(), RNTupleError> {
         let is_claim = |number: &&u64| **number >= LISTS && number.is_multiple_of(BLOCK);
         let claims: Vec<u64> = numbers.iter().filter(is_claim).copied().collect();
         let left = claims.iter().flat_map(|claim| behind(numbers, *claim));
@@ -221,10 +233,12 @@ impl Writing {
                 left,
             });
         }
+        self.claim_again()
     }
 
     /// Takes it as complete: a killed writer has made it visible.
-    pub fn was_published(&mut self) {
+    pub fn take_as_published(&mut self) {
+        self.was_published = true;
         self.is_published = true;
         self.is_kept = true;
     }
@@ -235,6 +249,12 @@ impl Writing {
         self.resumed
             .as_ref()
             .map_or_else(own, |resumed| resumed.block)
+    }
+
+    /// Whether nothing of it remains when it is dropped.
+    pub fn is_abandoned(&self) -> bool {
+        let has_steps = self.blocks.iter().any(|block| block.kept != (0, 0));
+        !self.is_kept && !has_steps && self.resumed.is_none() && self.writes.is_own()
     }
 
     pub fn is_published(&self) -> bool {
@@ -249,26 +269,33 @@ impl Writing {
         self.anchor = Some(presented(anchor).anchor);
     }
 
-    /// Ends a step: what is written so far can be read at the returned name, and stays.
+    /// Ends a step: what is written so far can be read at the returned name, and stays. It also appears under the name of the
+    /// mark, where whoever resumes it finds it.
     pub fn checkpoint(&mut self) -> Result<String, RNTupleError> {
         self.complete()?;
         let mark = self.mark.unwrap_or_default();
         let name = preview_name(self.values.places().values, mark);
+        let own = self.own_name()?;
+        self.appear_as(&own)?;
         if !self.is_published {
             self.appear_as(&name)?;
             let (envelopes, anchor) = self.last()?;
             self.has_so_far(envelopes, &anchor);
         }
         if self.claimed.elapsed() >= CLAIM_AGAIN {
-            let claims = self.claims_again();
-            let renewed = self.values.write(claims);
-            renewed.map_err(|error| self.failed(error))?;
+            self.claim_again()?;
         }
         for block in &mut self.blocks {
             block.kept = (block.n_pages, block.n_lists);
         }
         self.sets.values_mut().for_each(Self::keep);
-        Ok(name)
+        Ok(own)
+    }
+
+    /// The name of what is written so far. Of writers with one mark, each reads only its own.
+    pub fn own_name(&mut self) -> Result<String, RNTupleError> {
+        let block = self.block(|_| false)?.first;
+        Ok(preview_name(self.values.places().values, block))
     }
 
     /// Removes what steps have left that does not belong to the ntuple.
@@ -278,11 +305,29 @@ impl Writing {
         };
         let name = preview_name(self.values.places().values, mark);
         self.values.named(&name).remove_envelopes()?;
+        self.remove_own_name()?;
         let Some(resumed) = &self.resumed else {
             return Ok(());
         };
-        let left = existing(&self.values, resumed.left.iter().cloned())?;
+        let mut left = existing(&self.values, resumed.left.iter().cloned())?;
+        if self.was_published {
+            left.extend(self.blocks.iter().map(|block| LISTS + block.first));
+        }
         self.values.remove(left)
+    }
+
+    fn remove_own_name(&self) -> Result<(), DaosError> {
+        let Some(block) = self.blocks.first() else {
+            return Ok(());
+        };
+        let name = preview_name(self.values.places().values, block.first);
+        self.values.named(&name).remove_envelopes()
+    }
+
+    fn claim_again(&mut self) -> Result<(), RNTupleError> {
+        let claims = self.claims_again();
+        let renewed = self.values.write(claims);
+        renewed.map_err(|error| self.failed(error))
     }
 
     /// The claims of all blocks, with the current time.
@@ -326,18 +371,21 @@ impl Writing {
     }
 
     fn claim(&mut self) -> Result<(), RNTupleError> {
-        while self.next_block < BLOCKS {
-            let first = self.next_block * BLOCK;
+        for _ in 0..BLOCKS {
+            let first = self.next_block % BLOCKS * BLOCK;
             self.next_block += 1;
             let claimed = self.values.claim(LISTS + first, claim_now(self.mark));
             if claimed.map_err(|error| self.failed(error))? {
+                // the oldest claim decides when all are renewed
+                if self.blocks.is_empty() && self.resumed.is_none() {
+                    self.claimed = Instant::now();
+                }
                 self.blocks.push(Block {
                     first,
                     n_pages: 0,
                     n_lists: 1,
                     kept: (0, 0),
                 });
-                self.claimed = Instant::now();
                 return Ok(());
             }
         }
@@ -471,9 +519,8 @@ impl Writing {
     }
 
     /// Has the complete ntuple appear under another name.
-    pub fn preview(&self) -> Result<Preview, RNTupleError> {
-        // no other writer has this block
-        let name = preview_name(self.values.places().values, self.first_block());
+    pub fn preview(&mut self) -> Result<Preview, RNTupleError> {
+        let name = self.own_name()?;
         Ok(Preview {
             values: self.appear_as(&name)?,
             name,
@@ -595,6 +642,7 @@ impl Drop for Writing {
         if self.is_published && self.values.remove_envelopes().is_err() {
             return;
         }
+        let _ = self.remove_own_name();
         let numbers = self.blocks.iter().flat_map(Block::numbers).flatten();
         let _ = self.values.remove(numbers);
     }

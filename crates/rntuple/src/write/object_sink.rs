@@ -122,6 +122,10 @@ impl ObjectSink {
         replaced: Option<(SourceMeta, Option<ObjectAnchor>)>,
         settings: &Settings,
     ) -> Result<Self, RNTupleError> {
+        // readers that have the replaced ntuple open find no objects of others under its numbers
+        let old = replaced.as_ref().and_then(|(_, old)| old.as_ref());
+        let last = old.map(|old| number(old.anchor.header).max(number(old.anchor.footer)));
+        let next_block = last.map_or(0, |last| last / BLOCK + 1);
         Ok(Self {
             object_size: ObjectSize::from_settings(settings, set.url())?,
             n_bytes: 0,
@@ -129,7 +133,7 @@ impl ObjectSink {
             settings: settings.clone(),
             left: 0..0,
             blocks: Vec::new(),
-            next_block: 0,
+            next_block,
             open: None,
             is_packed: false,
             replaced,
@@ -321,8 +325,8 @@ impl ObjectSink {
 
     /// Begins a block of numbers; its first object has these bytes, or none.
     fn begin_block(&mut self, bytes: Bytes) -> Result<u64, RNTupleError> {
-        while self.next_block < BLOCKS {
-            let first = self.next_block * BLOCK;
+        for _ in 0..BLOCKS {
+            let first = self.next_block % BLOCKS * BLOCK;
             self.next_block += 1;
             if self.uploads.claim(first, bytes.clone())? {
                 if self.blocks.is_empty() {
