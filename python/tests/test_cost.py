@@ -243,6 +243,22 @@ def test_advice_can_be_followed_and_its_numbers_are_those_of_the_result(source, 
     assert abs(ntuple.metrics.requests - advice.expected["requests"]) <= 3
 
 
+def test_advice_holds_for_many_columns_of_different_kinds(tmp_path):
+    # more than is sampled: large columns that compress well, and many small ones that do not
+    random, n = np.random.default_rng(3), 40_000
+    values = {f"large{i}": np.arange(n) // 1000 for i in range(80)}
+    values |= {f"small{i}": random.integers(0, 256, n).astype("u1") for i in range(200)}
+    for compression in ("zstd:5", "none"):
+        path, url = tmp_path / f"{compression}.root", f"ntpl+file://{tmp_path}/{compression}"
+        fb.write(path, values, "Events", compression=compression)
+        advice = fb.advise(path, url, columns=["small7", "large3"])
+        (report,) = fb.migrate(path, url, **advice.options)
+        assert report.delivery["bytes"] == pytest.approx(advice.expected["bytes"], rel=0.2)
+        ntuple = fb.open(url)
+        ntuple.arrays(["small7", "large3"])
+        assert ntuple.metrics.bytes_needed == pytest.approx(advice.expected["bytes_read"], rel=0.3)
+
+
 def test_advice_depends_on_latency_bandwidth_and_workers(source):
     def chosen(**given):
         return fb.advise(source, "ntpl+s3://bucket/x", threads=4, **given).options

@@ -286,7 +286,7 @@ def advise(
 ) -> Advice:
     """Compute which codec and which sizes suit an ntuple at a destination; nothing is written.
 
-    The metadata and a sample of at most 32 MiB of pages are read. A model of requests, bytes, time and money is applied
+    The metadata and a sample of at most 16 MiB of pages are read. A model of requests, bytes, time and money is applied
     to all combinations of codecs, sizes of clusters and sizes of objects. The result is the cheapest of those whose
     pass takes at most 10 % longer than the fastest. Pages get the largest size with which a writer can fill those of
     all columns at once.

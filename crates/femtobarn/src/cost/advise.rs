@@ -670,6 +670,7 @@ mod tests {
     fn columns() -> Vec<ColumnVolume> {
         let column = |at| ColumnVolume {
             packed: 100_000_000,
+            stored: 40_000_000,
             is_read: at % 20 == 0,
         };
         (0..100).map(column).collect()

@@ -10,18 +10,20 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::spec::Page;
 use femtobarn_rntuple::write::PageTrial;
 
-/// The codecs that are tried: none, and those of the usual settings.
-const CODECS: [u32; 5] = [0, 404, 501, 505, 207];
+/// The codecs that are tried. LZMA is not among them: it takes too long to compress.
+const CODECS: [u32; 5] = [0, 404, 501, 505, 509];
 
 /// Number of clusters in the sample, and the most encoded bytes.
 const CLUSTERS: usize = 3;
-const MOST_BYTES: u64 = 32 << 20;
+const MOST_BYTES: u64 = 16 << 20;
 
 /// A column, and the size of its pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ColumnVolume {
     /// Size of its encoded elements.
     pub packed: u64,
+    /// Size of its pages.
+    pub stored: u64,
     /// Whether a pass reads it.
     pub is_read: bool,
 }
@@ -31,7 +33,7 @@ pub struct ColumnVolume {
 pub struct Trial {
     /// The compression settings.
     pub settings: u32,
-    /// The stored size of each column, as a part of its encoded size. Columns that are not in the sample have the mean.
+    /// The stored size of each column, as a part of its encoded size.
     pub parts: Vec<f64>,
     /// Encoded bytes that a thread decompresses in a second.
     pub speed: f64,
@@ -70,6 +72,7 @@ pub(super) fn volumes(
                     if seen.insert(page.body.address) {
                         let packed = record.and_then(|r| r.packed_bytes(page.n_elements.into()));
                         volume.packed += packed.unwrap_or(0);
+                        volume.stored += page.body.size;
                     }
                 }
             }
@@ -83,9 +86,13 @@ struct Sampled {
     column: u32,
     n: usize,
     encoded: Vec<u8>,
+    /// Its stored size, without a checksum.
+    stored: u64,
 }
 
-/// Tries all codecs with pages of a few clusters. The largest columns come first, until the sample is large enough.
+/// Tries all codecs with pages of a few clusters: of the columns that a pass reads, and of others of all sizes.
+///
+/// The sample tells by which factor the stored sizes of its columns would change. Other columns have the mean factor.
 pub(super) fn trials(
     reader: &Reader,
     columns: &[ColumnVolume],
@@ -94,11 +101,16 @@ pub(super) fn trials(
     let sample = sampled(reader, columns, &mut trial)?;
     let mut out = Vec::new();
     for settings in CODECS {
-        let (mut sealed_bytes, mut encoded_bytes) =
-            (vec![0; columns.len()], vec![0; columns.len()]);
+        let (mut sealed_bytes, mut stored_bytes) = (vec![0; columns.len()], vec![0; columns.len()]);
         let mut spent = Duration::ZERO;
         let mut total = 0;
-        for Sampled { column, n, encoded } in &sample {
+        for Sampled {
+            column,
+            n,
+            encoded,
+            stored,
+        } in &sample
+        {
             let Some(record) = reader.descriptor().column(*column) else {
                 continue;
             };
@@ -110,24 +122,25 @@ pub(super) fn trials(
             total += encoded.len() as u64;
             let at = *column as usize;
             if let (Some(sealed_sum), Some(sum)) =
-                (sealed_bytes.get_mut(at), encoded_bytes.get_mut(at))
+                (sealed_bytes.get_mut(at), stored_bytes.get_mut(at))
             {
                 *sealed_sum += sealed.len() as u64;
-                *sum += encoded.len() as u64;
+                *sum += stored;
             }
         }
-        let part = |sealed: u64, encoded: u64| real(sealed) / real(encoded.max(1));
-        let mean = part(sealed_bytes.iter().sum(), encoded_bytes.iter().sum());
-        let parts = sealed_bytes.iter().zip(&encoded_bytes);
+        let ratio = |some: u64, all: u64| real(some) / real(all.max(1));
+        let mean = ratio(sealed_bytes.iter().sum(), stored_bytes.iter().sum());
+        let parts = columns.iter().zip(sealed_bytes.iter().zip(&stored_bytes));
         out.push(Trial {
             settings,
             parts: parts
-                .map(|(&sealed, &encoded)| {
-                    if encoded == 0 {
-                        mean
-                    } else {
-                        part(sealed, encoded)
-                    }
+                .map(|(column, (&sealed, &stored))| {
+                    let factor = match stored {
+                        0 => mean,
+                        stored => ratio(sealed, stored),
+                    };
+                    // no codec makes pages larger
+                    (ratio(column.stored, column.packed) * factor).min(1.0)
                 })
                 .collect(),
             speed: real(total) / spent.as_secs_f64().max(1e-9),
@@ -149,11 +162,15 @@ fn sampled(
     let last = clusters.len().saturating_sub(1);
     let mut chosen: Vec<usize> = (0..CLUSTERS).map(|i| last * i / (CLUSTERS - 1)).collect();
     chosen.dedup();
-    let mut largest: Vec<(u64, u32)> = columns.iter().map(|c| c.packed).zip(0u32..).collect();
-    largest.sort_unstable_by(|a, b| b.cmp(a));
+    let mut by_size: Vec<u32> = (0u32..).take(columns.len()).collect();
+    let volume = |column: &u32| columns.get(*column as usize).copied().unwrap_or_default();
+    by_size.sort_by_key(|column| std::cmp::Reverse(volume(column).packed));
+    let (read, others): (Vec<u32>, Vec<u32>) = by_size
+        .into_iter()
+        .partition(|column| volume(column).is_read);
     let mut out = Vec::new();
     let mut n_bytes = 0;
-    for (_, column) in largest {
+    for column in spread(&read).chain(spread(&others)) {
         for &at in &chosen {
             let Some((number, list, index)) = clusters.get(at) else {
                 continue;
@@ -169,8 +186,35 @@ fn sampled(
                 column,
                 n: page.n_elements as usize,
                 encoded,
+                stored: page.body.size,
             });
         }
     }
     Ok(out)
+}
+
+/// All items, so that the first ones are spread over all: every 64th, then the others of every 32nd, and so on.
+fn spread(items: &[u32]) -> impl Iterator<Item = u32> {
+    let strides = (0..=6).rev().map(|power| 1usize << power);
+    strides.flat_map(move |stride| {
+        let is_new = move |at: &usize| stride == 64 || !at.is_multiple_of(2 * stride);
+        let places = (0..items.len()).step_by(stride).filter(is_new);
+        places.filter_map(|at| items.get(at).copied())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_spread_over_all_columns() {
+        let all: Vec<u32> = (0..1000).collect();
+        let spread: Vec<u32> = spread(&all).collect();
+        assert_eq!(spread[..4], [0, 64, 128, 192]);
+        assert_eq!(spread[16..18], [32, 96]);
+        let mut sorted = spread.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, all);
+    }
 }
