@@ -10,8 +10,8 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::spec::Page;
 use femtobarn_rntuple::write::PageTrial;
 
-/// The codecs that are tried. LZMA is not among them: it takes too long to compress.
-const CODECS: [u32; 5] = [0, 404, 501, 505, 509];
+/// The codecs that are tried: those that compress quickly.
+const CODECS: [u32; 4] = [0, 404, 501, 505];
 
 /// Number of clusters in the sample, and the most encoded bytes.
 const CLUSTERS: usize = 3;
@@ -92,7 +92,8 @@ struct Sampled {
 
 /// Tries all codecs with pages of a few clusters: of the columns that a pass reads, and of others of all sizes.
 ///
-/// The sample tells by which factor the stored sizes of its columns would change. Other columns have the mean factor.
+/// The sample tells by which factor the stored sizes of its columns would change. Other columns have the
+/// factor of the one that is a little larger.
 pub(super) fn trials(
     reader: &Reader,
     columns: &[ColumnVolume],
@@ -129,20 +130,24 @@ pub(super) fn trials(
             }
         }
         let ratio = |some: u64, all: u64| real(some) / real(all.max(1));
-        let mean = ratio(sealed_bytes.iter().sum(), stored_bytes.iter().sum());
-        let parts = columns.iter().zip(sealed_bytes.iter().zip(&stored_bytes));
+        let mut parts = vec![0.0; columns.len()];
+        let mut factor = ratio(sealed_bytes.iter().sum(), stored_bytes.iter().sum());
+        for at in by_size(columns) {
+            let found = (columns.get(at), sealed_bytes.get(at), stored_bytes.get(at));
+            let (Some(column), Some(&sealed), Some(&stored)) = found else {
+                continue;
+            };
+            if stored > 0 {
+                factor = ratio(sealed, stored);
+            }
+            if let Some(part) = parts.get_mut(at) {
+                // no codec makes pages larger
+                *part = (ratio(column.stored, column.packed) * factor).min(1.0);
+            }
+        }
         out.push(Trial {
             settings,
-            parts: parts
-                .map(|(column, (&sealed, &stored))| {
-                    let factor = match stored {
-                        0 => mean,
-                        stored => ratio(sealed, stored),
-                    };
-                    // no codec makes pages larger
-                    (ratio(column.stored, column.packed) * factor).min(1.0)
-                })
-                .collect(),
+            parts,
             speed: real(total) / spent.as_secs_f64().max(1e-9),
         });
     }
@@ -162,17 +167,14 @@ fn sampled(
     let last = clusters.len().saturating_sub(1);
     let mut chosen: Vec<usize> = (0..CLUSTERS).map(|i| last * i / (CLUSTERS - 1)).collect();
     chosen.dedup();
-    let mut by_size: Vec<u32> = (0u32..).take(columns.len()).collect();
-    let volume = |column: &u32| columns.get(*column as usize).copied().unwrap_or_default();
-    by_size.sort_by_key(|column| std::cmp::Reverse(volume(column).packed));
-    let (read, others): (Vec<u32>, Vec<u32>) = by_size
-        .into_iter()
-        .partition(|column| volume(column).is_read);
+    let is_read = |at: &usize| columns.get(*at).is_some_and(|column| column.is_read);
+    let (read, others): (Vec<usize>, Vec<usize>) = by_size(columns).into_iter().partition(is_read);
     let mut out = Vec::new();
     let mut n_bytes = 0;
-    for column in spread(&read).chain(spread(&others)) {
-        for &at in &chosen {
-            let Some((number, list, index)) = clusters.get(at) else {
+    for at in spread(&read).chain(spread(&others)) {
+        let column = u32::try_from(at).unwrap_or(u32::MAX);
+        for &cluster in &chosen {
+            let Some((number, list, index)) = clusters.get(cluster) else {
                 continue;
             };
             let pages = list.column(*index, column).map(|own| list.pages(own));
@@ -193,8 +195,15 @@ fn sampled(
     Ok(out)
 }
 
+/// The numbers of columns, from the largest to the smallest.
+fn by_size(columns: &[ColumnVolume]) -> Vec<usize> {
+    let mut out: Vec<usize> = (0..columns.len()).collect();
+    out.sort_by_key(|at| std::cmp::Reverse(columns.get(*at).map(|column| column.packed)));
+    out
+}
+
 /// All items, so that the first ones are spread over all: every 64th, then the others of every 32nd, and so on.
-fn spread(items: &[u32]) -> impl Iterator<Item = u32> {
+fn spread(items: &[usize]) -> impl Iterator<Item = usize> {
     let strides = (0..=6).rev().map(|power| 1usize << power);
     strides.flat_map(move |stride| {
         let is_new = move |at: &usize| stride == 64 || !at.is_multiple_of(2 * stride);
@@ -209,8 +218,8 @@ mod tests {
 
     #[test]
     fn a_sample_is_spread_over_all_columns() {
-        let all: Vec<u32> = (0..1000).collect();
-        let spread: Vec<u32> = spread(&all).collect();
+        let all: Vec<usize> = (0..1000).collect();
+        let spread: Vec<usize> = spread(&all).collect();
         assert_eq!(spread[..4], [0, 64, 128, 192]);
         assert_eq!(spread[16..18], [32, 96]);
         let mut sorted = spread.clone();
