@@ -31,6 +31,8 @@ const IN_PARTS: usize = 64 << 20;
 
 /// Attempts to create an object while others try, too, and none succeeds.
 const MOST_TRIES: usize = 8;
+/// Attempts after an answer was lost and the object does not exist. The store itself repeats what servers refuse.
+const MOST_LOST: usize = 2;
 
 /// What must be there for a request to be done.
 #[derive(Clone)]
@@ -93,8 +95,8 @@ impl Put<'_> {
                 (Ok(Some(maker)), _) if maker == self.maker => return Ok(true),
                 (Ok(Some(_)), Conditions::New) => return Ok(false),
                 (Ok(_), Conditions::Replaced(_)) if is_conflict => return Ok(false),
-                // others try to create it at the same time, and none has succeeded
-                (Ok(None), Conditions::New) if is_conflict && tries < MOST_TRIES => {
+                // the connection broke, or others try to create it at the same time, and none has succeeded
+                (Ok(_), _) if tries < if is_conflict { MOST_TRIES } else { MOST_LOST } => {
                     tokio::time::sleep(backoff(tries)).await;
                     tries += 1;
                 }
