@@ -337,7 +337,7 @@ def recorded(entry: Entry, counting: Counting) -> tuple[list[Request], int]:
 
 
 def stages(url: str, options: dict[str, Any], counting: Counting) -> list[list[Request]]:
-    """Return the requests that read the columns, in steps of which each needs the answers of the one before."""
+    """Return the requests that read the columns, in steps. Each step needs the answers of the step before."""
     import femtobarn as fb
 
     counting.heard()

@@ -274,7 +274,7 @@ def test_several_ntuples_of_an_output_are_resumed(place, source, tmp_path):
         assert same(fb.open({url: name}).arrays(), events)
 
 
-@pytest.mark.parametrize("place", ["file", "objects", "daos"], indirect=True)
+@pytest.mark.parametrize("place", ["file", "daos"], indirect=True)
 def test_of_two_migrations_at_once_one_wins(place, source):
     for turn in range(4):
         url = place(f"both{turn}")

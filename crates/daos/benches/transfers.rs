@@ -22,7 +22,7 @@ use bytes::Bytes;
 use common::{Daos, compiled, key, unused};
 use femtobarn_daos::{Container, Existing, Fetch, Settings, Update, ValueKey};
 
-/// Rounds of each side in a turn, of which the best counts; and turns, of which the median counts.
+/// Rounds of each side in a turn (the best one counts), and turns (their median counts).
 const ROUNDS: usize = 2;
 const TURNS: usize = 7;
 

@@ -101,7 +101,7 @@ impl Container {
     /// An object class by its name, as DAOS resolves it for this pool now; `""` lets DAOS choose.
     ///
     /// # Errors
-    /// If there is no such class, or the pool or the container does not allow it.
+    /// If the class does not exist, or the pool or the container does not allow it.
     pub fn class(&self, name: &str) -> Result<ObjectClass, DaosError> {
         let connection = self.connection()?;
         let id = match name {
@@ -125,7 +125,7 @@ impl Container {
         Ok(self.connection()?.pool.library.class_name(class.id()))
     }
 
-    /// Reads many values, with several requests in flight; none where there is no value. Keys may repeat.
+    /// Reads many values, with several requests in flight; `None` for a missing value. Keys may repeat.
     ///
     /// # Errors
     /// If a request fails.
@@ -199,7 +199,7 @@ impl Container {
         Ok(larger)
     }
 
-    /// The sizes of values, without reading them; none where there is no value.
+    /// The sizes of values, without reading them; `None` for a missing value.
     ///
     /// # Errors
     /// If a request fails.
@@ -328,7 +328,7 @@ impl Container {
         self.known(run.and(unstarted))
     }
 
-    /// Removes objects with all their values. Objects that do not exist are no error.
+    /// Removes objects with all their values. Missing objects are ignored.
     ///
     /// # Errors
     /// If a request fails.
@@ -336,7 +336,7 @@ impl Container {
         self.punch(objects.iter().map(|&object| (object, None)))
     }
 
-    /// Removes values. Values that do not exist are no error.
+    /// Removes values. Missing values are ignored.
     ///
     /// # Errors
     /// If a request fails.

@@ -53,7 +53,7 @@ pub enum DaosError {
         /// What is wrong.
         why: &'static str,
     },
-    /// There is no object class of this name.
+    /// The object class does not exist.
     #[error(
         "DAOS has no object class {name:?}: use a name such as SX, S1 or RP_2G1, or none to let DAOS choose"
     )]

@@ -130,7 +130,7 @@ impl DaosLibrary {
         DaosError::Failed { what, code, name }
     }
 
-    /// The number of an object class; none if there is no class of this name.
+    /// The number of an object class; `None` if it does not exist.
     pub fn class_id(&self, name: &str) -> Option<u32> {
         let name = CString::new(name).ok()?;
         // SAFETY: the string ends with 0, and is only read.

@@ -109,7 +109,7 @@ impl Transfer {
             .unwrap_or_default()
     }
 
-    /// The sizes of the values after the operation; 0 if there is no value.
+    /// The sizes of the values after the operation; 0 for a missing value.
     pub fn sizes(&self) -> impl Iterator<Item = u64> {
         self.arguments.iods.iter().map(|iod| iod.size)
     }
@@ -219,22 +219,12 @@ impl Call for Transfer {
         // akey has its iod, and its list with as many iovs as it says. The value of a zero-sized list is not read.
         unsafe {
             match &self.memory {
-                Memory::Fetch(_) => {
-                    let (lists, maps) = (lists.as_mut_ptr(), ptr::null_mut());
-                    (library.api.fetch)(
-                        object,
-                        NO_TRANSACTION,
-                        0,
-                        dkey,
-                        n,
-                        iods,
-                        lists,
-                        maps,
-                        event,
-                    )
-                }
-                Memory::Sizes => {
-                    let (lists, maps) = (ptr::null_mut(), ptr::null_mut());
+                memory @ (Memory::Fetch(_) | Memory::Sizes) => {
+                    let lists = match memory {
+                        Memory::Sizes => ptr::null_mut(),
+                        _ => lists.as_mut_ptr(),
+                    };
+                    let maps = ptr::null_mut();
                     (library.api.fetch)(
                         object,
                         NO_TRANSACTION,

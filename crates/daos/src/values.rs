@@ -36,7 +36,7 @@ impl NTupleValues {
     /// pages will be larger than `largest_value`.
     ///
     /// # Errors
-    /// If there is no such class, or the container does not allow it.
+    /// If the class does not exist, or the container does not allow it.
     pub fn new(container: Arc<Container>, name: &str, class: &str) -> Result<Self, DaosError> {
         let anchor = container.class("")?;
         let class = container.class(class)?;
@@ -290,7 +290,7 @@ impl NTupleValues {
         Ok(akeys.into_iter().filter_map(number).collect())
     }
 
-    /// The sizes of values, by their numbers; none where there is no value.
+    /// The sizes of values, by their numbers; `None` for a missing value.
     ///
     /// # Errors
     /// If that fails, or a number is too large.

@@ -666,7 +666,7 @@ impl Advice {
 mod tests {
     use super::*;
 
-    /// 100 columns of 100 MB each, of which five are read.
+    /// 100 columns of 100 MB each. A pass reads five of them.
     fn columns() -> Vec<ColumnVolume> {
         let column = |at| ColumnVolume {
             packed: 100_000_000,

@@ -127,10 +127,8 @@ impl DaosSink {
             let places = values.places();
             let (step, pages) = (preview_name(places.values, mark), places.pages);
             let published = own.find(&name)?;
-            let found = published.as_ref();
-            let found = found.map(|(values, anchor)| mark_of(values, anchor));
-            let found = found.transpose().map_err(|error| unread(url, error))?;
-            let is_complete = found.flatten() == Some(mark);
+            let is_complete = is_marked(published.as_ref(), mark);
+            let is_complete = is_complete.map_err(|error| unread(url, error))?;
             let state = match is_complete {
                 true => published,
                 false => own.find(&step)?,
@@ -350,7 +348,7 @@ impl Drop for DaosSink {
 /// If the container cannot be read.
 pub(crate) fn has_marked<'n>(
     url: &str,
-    mut ntuples: impl Iterator<Item = &'n str>,
+    ntuples: impl Iterator<Item = &'n str>,
     settings: &Settings,
     mark: Uuid,
 ) -> Result<bool, RNTupleError> {
@@ -360,22 +358,24 @@ pub(crate) fn has_marked<'n>(
         container => container.map_err(|error| unopened(url, error))?,
     };
     let container = Arc::new(container);
-    let is_marked = |name| {
-        let found = NTupleValues::find(container.clone(), name)?;
-        let found = found.map(|(values, anchor)| mark_of(&values, &anchor));
-        Ok(found.transpose()?.flatten() == Some(mark))
-    };
-    let all: Result<bool, DaosError> =
-        ntuples.try_fold(true, |all, name| Ok(all && is_marked(name)?));
-    Ok(all.map_err(|error| unread(url, error))?)
+    for name in ntuples {
+        let found = NTupleValues::find(container.clone(), name);
+        let marked = found.and_then(|found| is_marked(found.as_ref(), mark));
+        if !marked.map_err(|error| unread(url, error))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
-/// What an ntuple was made from, if it was written in steps.
-fn mark_of(values: &NTupleValues, anchor: &DaosAnchor) -> Result<Option<Uuid>, DaosError> {
-    match anchor.spliced {
-        Some(own) => Ok(read_claim(values, LISTS + u64::from(own.block))?.1),
-        None => Ok(None),
-    }
+/// Whether an ntuple was made from what a mark tells.
+fn is_marked(found: Option<&(NTupleValues, DaosAnchor)>, mark: Uuid) -> Result<bool, DaosError> {
+    let spliced = found.and_then(|(values, anchor)| Some((values, anchor.spliced?)));
+    let Some((values, own)) = spliced else {
+        return Ok(false);
+    };
+    let (_, found) = read_claim(values, LISTS + u64::from(own.block))?;
+    Ok(found == Some(mark))
 }
 
 impl PageSink for DaosSink {

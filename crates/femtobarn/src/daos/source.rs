@@ -341,7 +341,7 @@ impl NTupleSource {
 #[derive(Debug, Clone, Default)]
 struct Earlier {
     pages: EarlierPages,
-    /// The values by the numbers in locators, of which each is that of one page or cage.
+    /// The values by the numbers in locators. Each number is that of one page or cage.
     values: HashMap<u64, u64>,
 }
 

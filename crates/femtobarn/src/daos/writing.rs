@@ -33,7 +33,7 @@ const BATCH: u64 = 16 << 20;
 /// The age of claims at which they are renewed.
 const CLAIM_AGAIN: Duration = Duration::from_secs(60);
 /// Size of the time in a claim. A mark may follow.
-pub(super) const TIME: u64 = 8;
+const TIME: u64 = 8;
 /// Number of values that are looked for at once.
 const AT_ONCE: u64 = 1024;
 

@@ -97,7 +97,7 @@ impl NTupleMerger {
         Ok(out)
     }
 
-    /// Has the server copy objects of which all pages are kept.
+    /// Has the server copy the objects whose pages are all kept.
     fn copy_objects(
         &self,
         sink: &mut dyn PageSink,
