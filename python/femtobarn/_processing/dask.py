@@ -41,13 +41,13 @@ class DaskExecutor:
     @property
     def _max_workers(self) -> int:
         """The number of threads of all workers, as executors of concurrent.futures have it."""
-        return max(int(sum(self.client.nthreads().values())), 1)
+        return max(sum(self._asked(self.client.nthreads).values()), 1)
 
     def check(self) -> None:
         """Raise if no future can complete any more: the client is closed, or no worker is left."""
-        if self.client.status == "closed":
+        if self.client.status == "closed":  # which answers to nothing
             raise WorkerDiedError(_CLOSED)
-        if self.client.nthreads():
+        if self._asked(self.client.nthreads):
             self._had_workers = time.monotonic()
         elif time.monotonic() > self._had_workers + _PATIENCE:
             raise WorkerDiedError(
@@ -57,13 +57,17 @@ class DaskExecutor:
 
     def submit(self, function: Callable[..., Any], *args: Any) -> concurrent.futures.Future[Any]:
         """Return the future of a call."""
+        future = self._asked(self.client.submit, function, *args, **self._options)
+        return asyncio.run_coroutine_threadsafe(_result(future), self.client.loop.asyncio_loop)
+
+    def _asked(self, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the client. Errors of any type may only mean that it is being closed."""
         try:
-            future = self.client.submit(function, *args, **self._options)
+            return method(*args, **kwargs)
         except Exception as error:
             if self.client.status in ("closing", "closed"):
                 raise WorkerDiedError(_CLOSED) from error
             raise
-        return asyncio.run_coroutine_threadsafe(_result(future), self.client.loop.asyncio_loop)
 
 
 async def _result(future: Any) -> Any:
