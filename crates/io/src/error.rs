@@ -73,6 +73,12 @@ pub enum IoError {
         /// The sink.
         url: String,
     },
+    /// Of several writers, another one has written the ntuple.
+    #[error("another writer has written {url} meanwhile: what this one wrote is not in it")]
+    Overtaken {
+        /// The ntuple, or a step of it.
+        url: String,
+    },
     /// The source could not be opened for another reason.
     #[error("cannot open {url}")]
     Open {
@@ -351,7 +357,10 @@ impl IoError {
             | Self::NoFolder { .. }
             | Self::Create { .. }
             | Self::NotWritten { .. } => "create-failed",
-            Self::Write { .. } | Self::WriteStream { .. } | Self::Replaced { .. } => "write-failed",
+            Self::Write { .. }
+            | Self::WriteStream { .. }
+            | Self::Replaced { .. }
+            | Self::Overtaken { .. } => "write-failed",
             Self::Delete { .. } => "delete-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
@@ -389,6 +398,7 @@ impl IoError {
             | Self::FolderReadOnly { url, .. }
             | Self::Busy { url }
             | Self::Replaced { url }
+            | Self::Overtaken { url }
             | Self::Open { url, .. }
             | Self::NotAFile { url, .. }
             | Self::OutOfRange { url, .. }

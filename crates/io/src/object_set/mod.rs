@@ -106,7 +106,7 @@ impl ObjectSet {
     /// The same for a writer that continues the work of another maker.
     #[must_use]
     pub fn in_place_of(self, maker: &str) -> Self {
-        let maker = format!("{maker}.{}", self.maker);
+        let maker = format!("{}.{}", first_maker(maker), self.maker);
         Self { maker, ..self }
     }
 
@@ -127,6 +127,12 @@ impl ObjectSet {
     #[must_use]
     pub fn maker(&self) -> &str {
         first_maker(&self.maker)
+    }
+
+    /// The [maker](Self::maker), and which of those that continue its work this is.
+    #[must_use]
+    pub fn writer(&self) -> &str {
+        &self.maker
     }
 
     /// The requests that were sent for objects and anchors.
@@ -183,7 +189,7 @@ impl ObjectSet {
     /// Creates the anchor, or replaces the one that had a state. Of several writers, one succeeds.
     ///
     /// # Errors
-    /// If it cannot be written; as an existing or changed file, if another writer was faster.
+    /// If it cannot be written; as existing or overtaken, if another writer was faster.
     pub fn publish(&self, anchor: Bytes, replaced: Option<&SourceMeta>) -> Result<(), IoError> {
         let url = || self.url().to_owned();
         let Some(replaced) = replaced else {
@@ -205,7 +211,7 @@ impl ObjectSet {
         };
         match is_written {
             true => Ok(()),
-            false => Err(IoError::Replaced { url: url() }),
+            false => Err(IoError::Overtaken { url: url() }),
         }
     }
 

@@ -180,7 +180,7 @@ fn of_several_anchors_one_is_written_and_replacing_needs_the_known_one() {
         let again = open()
             .publish("{\"n\": 9}".into(), Some(&known))
             .unwrap_err();
-        assert!(matches!(again, IoError::Replaced { .. }), "{again}");
+        assert!(matches!(again, IoError::Overtaken { .. }), "{again}");
         let (_, second) = open().anchor().unwrap().unwrap();
         assert!(first != second && second == "{\"replaced\": true}");
     }

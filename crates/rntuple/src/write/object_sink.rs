@@ -66,9 +66,9 @@ pub struct ObjectSink {
     set_names: Vec<String>,
     /// Template of the bases of attribute sets.
     clone_template: String,
-    /// What the ntuple is made from, if it is written in steps.
     /// What the anchor will have, too.
     envelopes: AnchorEnvelopes,
+    /// What the ntuple is made from, if it is written in steps.
     mark: Option<String>,
     /// After the first step: what its killed writers may have left.
     begun: Option<Begun>,
@@ -77,12 +77,26 @@ pub struct ObjectSink {
 /// An ntuple that is written in steps, and can be continued after each.
 #[derive(Debug, Default)]
 struct Begun {
+    /// The anchor of the last checkpoint, which only this writer has written.
+    checkpoint: Bytes,
     /// The number of objects that this process wrote in earlier steps.
     n_objects: u64,
     /// The numbers of the footers of all checkpoints.
     footers: Vec<u64>,
     /// The number of blocks of killed writers. What follows in them after the last number does not belong to the ntuple.
     n_taken_over: usize,
+}
+
+impl Begun {
+    /// The state of the last checkpoint; an error if another writer goes on with it.
+    fn state(&self, checkpoints: &ObjectSet) -> Result<SourceMeta, IoError> {
+        match checkpoints.anchor()? {
+            Some((state, anchor)) if anchor == self.checkpoint => Ok(state),
+            _ => Err(IoError::Overtaken {
+                url: checkpoints.url().to_owned(),
+            }),
+        }
+    }
 }
 
 /// What was written.
@@ -170,10 +184,11 @@ impl ObjectSink {
     }
 
     /// Goes on with an ntuple of this mark after the last [checkpoint](Self::checkpoint) of a writer that was killed, which
-    /// can be read at the returned URL; none if there is none.
+    /// can be read at the returned URL; none if there is none. If that writer is not dead, it can neither end another step
+    /// nor publish the ntuple from now on.
     ///
     /// # Errors
-    /// Those of [`create`](Self::create).
+    /// Those of [`create`](Self::create); as overtaken, if another writer does the same.
     pub fn resume(
         url: &str,
         replaces: bool,
@@ -182,16 +197,22 @@ impl ObjectSink {
     ) -> Result<Option<(Self, String)>, RNTupleError> {
         let created = Self::in_steps(url, replaces, settings, mark)?;
         let below = created.checkpoints(mark)?;
-        let Some((_, found)) = below.anchor()? else {
+        let Some((state, found)) = below.anchor()? else {
             return Ok(None);
         };
         let Ok(found) = ObjectAnchor::parse(&found) else {
             return Ok(None);
         };
-        let (Some(maker), Some([first, _])) = (found.maker, found.blocks.first()) else {
+        let (Some(maker), Some([first, _])) = (&found.maker, found.blocks.first().copied()) else {
             return Ok(None);
         };
-        let set = ObjectSet::open(url, settings)?.in_place_of(&maker);
+        let set = ObjectSet::open(url, settings)?.in_place_of(maker);
+        let found = ObjectAnchor {
+            maker: Some(set.writer().to_owned()),
+            ..found
+        };
+        let checkpoint = Bytes::from(found.to_json());
+        below.publish(checkpoint.clone(), Some(&state))?;
         let end = number(found.anchor.footer);
         let sink = Self {
             uploads: Uploads::new(Arc::new(set), settings)?,
@@ -199,8 +220,9 @@ impl ObjectSink {
             is_packed: found.is_packed,
             makers: found.makers,
             anchor: Some(found.anchor),
-            clone_template: clone_template(*first),
+            clone_template: clone_template(first),
             begun: Some(Begun {
+                checkpoint,
                 n_objects: 0,
                 footers: vec![end],
                 n_taken_over: found.blocks.len(),
@@ -231,10 +253,17 @@ impl ObjectSink {
         let set = self.checkpoints(&mark)?;
         let anchor = ObjectAnchor {
             blocks: self.blocks.clone(),
+            maker: Some(self.uploads.set().writer().to_owned()),
             ..self.anchor_below()?
         };
-        replace_anchor(&set, &anchor)?;
+        let stale = match &self.begun {
+            Some(begun) => Some(begun.state(&set)?),
+            None => set.anchor()?.map(|(state, _)| state),
+        };
+        let checkpoint = Bytes::from(anchor.to_json());
+        set.publish(checkpoint.clone(), stale.as_ref())?;
         let begun = self.begun.get_or_insert_default();
+        begun.checkpoint = checkpoint;
         begun.n_objects += self.uploads.numbers().len() as u64;
         begun.footers.push(number(anchor.anchor.footer));
         self.envelopes.end_step();
@@ -506,8 +535,13 @@ impl ObjectSink {
         let set = self.uploads.set().clone();
         // found before there is an anchor: some stores do not list what is below an object
         let begun = self.begun.take();
-        let left = begun.as_ref().map(|begun| self.left_by_steps(begun));
-        let left = left.transpose()?.unwrap_or_default();
+        let left = match (&begun, &self.mark) {
+            (Some(begun), Some(mark)) => {
+                begun.state(&self.checkpoints(mark)?)?;
+                self.left_by_steps(begun)?
+            }
+            _ => Vec::new(),
+        };
         set.publish(anchor.to_json().into(), state)?;
         // a writer that goes on although it was taken for dead cannot publish its anchor any more
         if !left.is_empty() {
