@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use femtobarn_io::{
     ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_daos,
     is_object_set, is_remote, local_path, open_remote, public,
@@ -331,7 +332,7 @@ impl PageSink for Output {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         self.sink().append_pages(pages, options)

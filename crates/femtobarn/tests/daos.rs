@@ -101,7 +101,7 @@ impl PageSink for OfRoot {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         _options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, Error> {
         let mut out = Vec::new();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use femtobarn_daos::mapping::{DaosAnchor, LISTS};
 use femtobarn_daos::{
     Address, Container, DaosError, Existing as InContainer, NTupleValues, add_name, names,
@@ -420,7 +421,7 @@ impl PageSink for DaosSink {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         self.current()?.append_pages(pages, options)

@@ -539,7 +539,7 @@ impl Writing {
     }
 
     /// Writes pages of a column, joined to values up to a size.
-    fn join(&mut self, pages: &[&[u8]], most: u64) -> Result<Vec<PageAddress>, RNTupleError> {
+    fn join(&mut self, pages: &[Bytes], most: u64) -> Result<Vec<PageAddress>, RNTupleError> {
         let sizes: Vec<u64> = pages.iter().map(|page| page.len() as u64).collect();
         let mut pages = pages.iter();
         let mut addresses = Vec::with_capacity(sizes.len());
@@ -551,7 +551,7 @@ impl Writing {
                     .map(|&Piece { offset, .. }| PageAddress::Object { id, offset }),
             );
             let parts = pages.by_ref().take(value.len());
-            self.put(id, parts.map(|page| Bytes::copy_from_slice(page)).collect())?;
+            self.put(id, parts.cloned().collect())?;
         }
         Ok(addresses)
     }
@@ -581,7 +581,7 @@ impl PageSink for Writing {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         let most = match options.object_size.or(self.object_size) {

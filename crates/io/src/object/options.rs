@@ -216,6 +216,13 @@ fn s3(
         config.insert(S3Key::S3Endpoint.as_ref().to_owned(), endpoint.clone());
         config.remove(S3Key::VirtualHostedStyleRequest.as_ref());
     }
+    // TLS protects what is sent: signing it would need its SHA-256, which takes as long as all else of an upload
+    let endpoints = [S3Key::S3Endpoint, S3Key::Endpoint];
+    let endpoint = endpoints.iter().find_map(|key| config.get(key.as_ref()));
+    if endpoint.is_none_or(|endpoint| endpoint.starts_with("https://")) {
+        let unsigned = S3Key::UnsignedPayload.as_ref().to_owned();
+        config.entry(unsigned).or_insert("true".to_owned());
+    }
     if settings.flag("anonymous")? {
         set_keys(&mut config, Keys::default());
         config.insert(S3Key::SkipSignature.as_ref().to_owned(), "true".to_owned());

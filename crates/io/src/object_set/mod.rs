@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
-use object_store::{Error, GetOptions, GetRange, GetResult, UpdateVersion};
+use object_store::{Error, GetOptions, GetRange, GetResult, PutPayload, UpdateVersion};
 
 use crate::meter::TrafficCounters;
 use crate::object::{self, Counted, Kind};
@@ -181,9 +181,9 @@ impl ObjectSet {
     ///
     /// # Errors
     /// If it cannot be created, or it is not known whether it was.
-    pub fn create(&self, id: u64, bytes: Bytes) -> Result<bool, IoError> {
+    pub(super) fn create(&self, id: u64, payload: PutPayload) -> Result<bool, IoError> {
         let name = id.to_string();
-        wait_for(self.url(), self.put(&name, bytes, Conditions::New))?
+        wait_for(self.url(), self.put(&name, payload, Conditions::New))?
     }
 
     /// Creates the anchor, or replaces the one that had a state. Of several writers, one succeeds.
@@ -193,7 +193,7 @@ impl ObjectSet {
     pub fn publish(&self, anchor: Bytes, replaced: Option<&SourceMeta>) -> Result<(), IoError> {
         let url = || self.url().to_owned();
         let Some(replaced) = replaced else {
-            let created = wait_for(self.url(), self.put("", anchor, Conditions::New))?;
+            let created = wait_for(self.url(), self.put("", anchor.into(), Conditions::New))?;
             return match created? {
                 true => Ok(()),
                 false => Err(IoError::Exists { url: url() }),
@@ -206,7 +206,7 @@ impl ObjectSet {
                     e_tag: replaced.etag.clone(),
                     version: None,
                 });
-                wait_for(self.url(), self.put("", anchor, known))??
+                wait_for(self.url(), self.put("", anchor.into(), known))??
             }
         };
         match is_written {
@@ -237,9 +237,16 @@ impl ObjectSet {
         Ok(true)
     }
 
-    async fn put(&self, name: &str, bytes: Bytes, conditions: Conditions) -> Result<bool, IoError> {
+    async fn put(
+        &self,
+        name: &str,
+        payload: PutPayload,
+        conditions: Conditions,
+    ) -> Result<bool, IoError> {
         match &self.place {
-            Place::Folder { path, .. } => create_file(&Place::file(path, name), &bytes),
+            Place::Folder { path, .. } => {
+                create_file(&Place::file(path, name), &Bytes::from(payload))
+            }
             Place::Bucket(bucket) => {
                 let (store, address) = (bucket.store()?, bucket.object(name)?);
                 let put = Put {
@@ -248,7 +255,7 @@ impl ObjectSet {
                     maker: &made_by(&self.maker, name),
                     traffic: &self.traffic,
                 };
-                put.send(bytes, conditions).await
+                put.send(payload, conditions).await
             }
         }
     }

@@ -53,9 +53,8 @@ pub(super) struct Put<'a> {
 
 impl Put<'_> {
     /// Sends it. If the answer is lost, or the store has repeated the request, the object itself tells who made it.
-    pub async fn send(&self, bytes: Bytes, conditions: Conditions) -> Result<bool, IoError> {
+    pub async fn send(&self, payload: PutPayload, conditions: Conditions) -> Result<bool, IoError> {
         let failed = |error| object::created(self.address, error);
-        let payload = PutPayload::from(bytes);
         let mut tries = 0;
         loop {
             let reached = Reached::default();
@@ -198,18 +197,19 @@ impl Uploads {
     /// If it cannot be created.
     pub fn claim(&mut self, id: u64, bytes: Bytes) -> Result<bool, IoError> {
         self.check()?;
-        let created = self.set.create(id, bytes)?;
+        let created = self.set.create(id, bytes.into())?;
         if created {
             self.sent.insert(id);
         }
         Ok(created)
     }
 
-    /// Begins to create an object whose number belongs to this writer. Waits first if too many are being sent.
+    /// Begins to create an object, of these parts, whose number belongs to this writer. Waits first if too many are being
+    /// sent.
     ///
     /// # Errors
     /// If this or an earlier object cannot be created.
-    pub fn send(&mut self, id: u64, bytes: Bytes) -> Result<(), IoError> {
+    pub fn send(&mut self, id: u64, parts: Vec<Bytes>) -> Result<(), IoError> {
         self.check()?;
         let Self {
             set,
@@ -219,7 +219,9 @@ impl Uploads {
             on_the_way,
             ..
         } = self;
-        let n_kib = (bytes.len() >> 10).clamp(1, MOST_KIB);
+        let payload: PutPayload = parts.into_iter().collect();
+        let n_bytes = payload.content_length();
+        let n_kib = (n_bytes >> 10).clamp(1, MOST_KIB);
         let n_kib = u32::try_from(n_kib).unwrap_or(u32::MAX);
         wait_for(set.url(), async {
             let slot = slots.clone().acquire_owned().await;
@@ -229,17 +231,20 @@ impl Uploads {
             match &set.place {
                 Place::Folder { .. } => {
                     on_the_way.spawn_blocking(move || {
-                        own.create(id, bytes).and_then(made(&own, id, held))
+                        own.create(id, payload).and_then(made(&own, id, held))
                     });
                 }
-                Place::Bucket(bucket) if bytes.len() >= IN_PARTS => {
+                Place::Bucket(bucket) if n_bytes >= IN_PARTS => {
                     let (address, settings) = (bucket.object(&name), settings.clone());
                     let maker = made_by(&set.maker, &name);
                     // no other writer has this number
                     on_the_way.spawn_blocking(move || {
                         let sink = ObjectSink::at(address?, false, &settings)?.made_by(maker);
-                        sink.write_at(0, &bytes)?;
-                        drop(bytes);
+                        let mut at = 0;
+                        for part in payload {
+                            sink.write_at(at, &part)?;
+                            at += part.len() as u64;
+                        }
                         sink.commit()?;
                         drop(held);
                         Ok(())
@@ -247,7 +252,7 @@ impl Uploads {
                 }
                 Place::Bucket(_) => {
                     on_the_way.spawn(async move {
-                        let created = own.put(&name, bytes, Conditions::New).await;
+                        let created = own.put(&name, payload, Conditions::New).await;
                         created.and_then(made(&own, id, held))
                     });
                 }

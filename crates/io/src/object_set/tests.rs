@@ -72,7 +72,10 @@ fn what_is_created_is_read_by_number_and_only_with_an_anchor() {
             uploads
                 .send(id, {
                     let n = u8::try_from(id).unwrap();
-                    vec![n; 1000 * usize::from(n)].into()
+                    vec![
+                        vec![n; 700 * usize::from(n)].into(),
+                        vec![n; 300 * usize::from(n)].into(),
+                    ]
                 })
                 .unwrap();
         }
@@ -141,11 +144,11 @@ fn a_number_is_given_to_one_writer_and_dropped_ones_leave_nothing() {
         assert!(!other.claim(0, Bytes::from_static(b"other")).unwrap());
         assert!(other.claim(1 << 20, Bytes::from_static(b"other")).unwrap());
         // an object that must not be there is an error of the next call, which names it
-        other.send(0, Bytes::from_static(b"other")).unwrap();
+        other.send(0, vec![Bytes::from_static(b"other")]).unwrap();
         let error = other.wait().unwrap_err();
         assert!(error.to_string().contains(&format!("{url}/0")), "{error}");
-        assert!(other.wait().is_err() && other.send(5, Bytes::new()).is_err());
-        one.send(1, Bytes::from_static(b"more")).unwrap();
+        assert!(other.wait().is_err() && other.send(5, vec![Bytes::new()]).is_err());
+        one.send(1, vec![Bytes::from_static(b"more")]).unwrap();
         drop(one);
         drop(other);
         let left = ObjectSet::open(&url, &settings).unwrap().list().unwrap();
@@ -197,8 +200,12 @@ fn objects_of_other_bases_are_read_where_they_are() {
         let base = set.sees(&other, "", &settings).unwrap();
         assert_eq!(base, "../in/one");
         let inputs = ObjectSet::open(&other, &settings).unwrap();
-        assert!(inputs.create(3, Bytes::from_static(b"theirs")).unwrap());
-        assert!(set.create(3, Bytes::from_static(b"own")).unwrap());
+        assert!(
+            inputs
+                .create(3, Bytes::from_static(b"theirs").into())
+                .unwrap()
+        );
+        assert!(set.create(3, Bytes::from_static(b"own").into()).unwrap());
         let anchor =
             format!(r#"{{"femtobarnBases": [{{"first": 2147483648, "base": "{base}"}}]}}"#);
         set.publish(anchor.into(), None).unwrap();

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use arrow_buffer::BooleanBuffer;
+use bytes::Bytes;
 use femtobarn_codec::{CodecError, Compressor, bits, delta, real, transpose, xxh3, zigzag};
 
 use super::numbers::in_range;
@@ -16,7 +17,7 @@ use crate::spec::{ColumnRecord, ColumnType, Page, PageAddress, StoredRange};
 pub(super) struct SealedPage {
     pub n_elements: u32,
     /// Compressed bytes, followed by the checksum if there is one.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// XXH3 of the encoded elements.
     pub hash: u64,
 }
@@ -303,7 +304,7 @@ impl Sealer {
         let n_elements = u32::try_from(n).unwrap_or(u32::MAX);
         Ok(SealedPage {
             n_elements,
-            bytes,
+            bytes: bytes.into(),
             hash,
         })
     }

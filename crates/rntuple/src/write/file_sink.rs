@@ -1,5 +1,6 @@
 //! Writes pages and envelopes to a ROOT file as records. Payloads that exceed MaxKeySize are split.
 
+use bytes::Bytes;
 use femtobarn_rootfile::{ElementKind, FileWriter, StreamerElement, StreamerInfo};
 
 use super::model::unwritable;
@@ -31,7 +32,7 @@ impl PageSink for FileWriter {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         let most = options.max_key_size;
@@ -44,13 +45,14 @@ impl PageSink for FileWriter {
                 continue;
             }
             let mut n_bytes = 0u64;
-            let fits = |page: &&&[u8]| {
+            let fits = |page: &&Bytes| {
                 n_bytes += page.len() as u64;
                 n_bytes <= most
             };
             let (these, others) = rest.split_at(rest.iter().take_while(fits).count());
-            let mut offset = self.append_parts(these, options.threads)?;
-            for part in these {
+            let parts: Vec<&[u8]> = these.iter().map(|page| &**page).collect();
+            let mut offset = self.append_parts(&parts, options.threads)?;
+            for part in parts {
                 out.push(PageAddress::File(offset));
                 offset += part.len() as u64;
             }

@@ -44,7 +44,7 @@ pub struct ObjectSink {
     /// The next block to try.
     next_block: u64,
     /// Objects that are being filled: the number, and the bytes.
-    open: Option<(u64, Vec<u8>)>,
+    open: Option<Filling>,
     is_packed: bool,
     /// The size of objects that the settings ask for, unless options say another.
     object_size: Option<ObjectSize>,
@@ -72,6 +72,14 @@ pub struct ObjectSink {
     mark: Option<String>,
     /// After the first step: what its killed writers may have left.
     begun: Option<Begun>,
+}
+
+/// An object that is being filled.
+#[derive(Debug)]
+struct Filling {
+    id: u64,
+    pages: Vec<Bytes>,
+    n_bytes: u64,
 }
 
 /// An ntuple that is written in steps, and can be continued after each.
@@ -396,7 +404,7 @@ impl ObjectSink {
         self.n_bytes += bytes.len() as u64;
         let id = match self.next() {
             Some(id) => {
-                self.uploads.send(id, bytes)?;
+                self.uploads.send(id, vec![bytes])?;
                 id
             }
             None => self.begin_block(bytes)?,
@@ -406,29 +414,34 @@ impl ObjectSink {
 
     /// Sends the object that is being filled.
     fn flush(&mut self) -> Result<(), RNTupleError> {
-        if let Some((id, bytes)) = self.open.take() {
-            self.n_bytes += bytes.len() as u64;
-            self.uploads.send(id, bytes.into())?;
+        if let Some(Filling { id, pages, n_bytes }) = self.open.take() {
+            self.n_bytes += n_bytes;
+            self.uploads.send(id, pages)?;
         }
         Ok(())
     }
 
     /// Adds a page to the object that is being filled, if it fits.
-    fn pack(&mut self, page: &[u8], size: ObjectSize) -> Result<PageAddress, RNTupleError> {
-        let fits = |bytes: &Vec<u8>| size.has_room(bytes.len() as u64, page.len() as u64);
-        if self.open.as_ref().is_some_and(|(_, bytes)| !fits(bytes)) {
+    fn pack(&mut self, page: &Bytes, size: ObjectSize) -> Result<PageAddress, RNTupleError> {
+        let more = page.len() as u64;
+        let is_full = |open: &Filling| !size.has_room(open.n_bytes, more);
+        if self.open.as_ref().is_some_and(is_full) {
             self.flush()?;
         }
-        if self.open.is_none() {
-            self.open = Some((self.number()?, Vec::new()));
-        }
-        let Some((id, bytes)) = &mut self.open else {
-            return Err(RNTupleError::internal("no object is being filled"));
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => Filling {
+                id: self.number()?,
+                pages: Vec::new(),
+                n_bytes: 0,
+            },
         };
-        let offset = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        bytes.extend_from_slice(page);
+        let open = self.open.insert(open);
+        let (id, offset) = (open.id, u32::try_from(open.n_bytes).unwrap_or(u32::MAX));
+        open.pages.push(page.clone());
+        open.n_bytes += more;
         self.is_packed |= offset > 0;
-        Ok(PageAddress::Object { id: *id, offset })
+        Ok(PageAddress::Object { id, offset })
     }
 
     /// Size of the objects.
@@ -632,12 +645,12 @@ impl PageSink for ObjectSink {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         let size = options.object_size.or(self.object_size);
-        let append = |page: &&[u8]| match size.unwrap_or(ObjectSize::USUAL) {
-            ObjectSize::Page => self.put(Bytes::copy_from_slice(page)),
+        let append = |page: &Bytes| match size.unwrap_or(ObjectSize::USUAL) {
+            ObjectSize::Page => self.put(page.clone()),
             size => self.pack(page, size),
         };
         pages.iter().map(append).collect()

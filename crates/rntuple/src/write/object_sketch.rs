@@ -101,10 +101,10 @@ impl PageSink for ObjectSketch {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         _options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
-        let place = |page: &&[u8]| self.place(page.len() as u64);
+        let place = |page: &Bytes| self.place(page.len() as u64);
         Ok(pages.iter().map(place).collect())
     }
 

@@ -1,5 +1,6 @@
 //! Seals pages with other settings, to find out how these do.
 
+use bytes::Bytes;
 use femtobarn_codec::Decompressor;
 
 use super::column::Sealer;
@@ -52,7 +53,7 @@ impl PageTrial {
         record: &ColumnRecord,
         settings: u32,
         (n, encoded): (usize, &[u8]),
-    ) -> Result<Vec<u8>, RNTupleError> {
+    ) -> Result<Bytes, RNTupleError> {
         let sealed = self
             .sealer
             .seal_encoded(record, settings, (n, encoded), false)?;

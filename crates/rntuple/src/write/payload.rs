@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use femtobarn_codec::Compressor;
 
 use super::column::SealedPage;
@@ -56,14 +57,14 @@ pub(super) fn append_pages(
     columns: &[usize],
     options: &WriteOptions,
 ) -> Result<Vec<PageAddress>, RNTupleError> {
-    let bytes: Vec<&[u8]> = pages.iter().map(|page| page.bytes.as_slice()).collect();
+    let bytes: Vec<Bytes> = pages.iter().map(|page| page.bytes.clone()).collect();
     append_bytes(sink, &bytes, columns, options)
 }
 
 /// Writes stored pages with the column of each; returns their addresses.
 pub(super) fn append_bytes(
     sink: &mut dyn PageSink,
-    pages: &[&[u8]],
+    pages: &[Bytes],
     columns: &[usize],
     options: &WriteOptions,
 ) -> Result<Vec<PageAddress>, RNTupleError> {

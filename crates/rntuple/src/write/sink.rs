@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use bytes::Bytes;
 use femtobarn_rootfile::FileWriter;
 
 use super::options::WriteOptions;
@@ -76,13 +77,14 @@ pub trait PageSink: Send + Debug {
         options: &WriteOptions,
     ) -> Result<PageAddress, RNTupleError>;
 
-    /// Writes the sealed pages of a cluster, with their checksums; returns their addresses in order.
+    /// Writes the sealed pages of a cluster, with their checksums; returns their addresses in order. A sink that writes later
+    /// keeps the memory of the pages.
     ///
     /// # Errors
     /// If writing fails.
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError>;
 

@@ -72,6 +72,23 @@ fn endpoints_of_the_environment_count_before_those_of_profiles() {
 }
 
 #[test]
+fn payloads_are_signed_only_without_tls() {
+    let unsigned = |environment: &[(&str, &str)]| {
+        let config = asked(&[], environment, FILES).unwrap();
+        config.get("aws_unsigned_payload").cloned()
+    };
+    assert_eq!(unsigned(&[]), None); // http, of the profile
+    let tls = ("AWS_ENDPOINT_URL", "https://e");
+    assert_eq!(unsigned(&[tls]).as_deref(), Some("true"));
+    let wanted = ("AWS_UNSIGNED_PAYLOAD", "false");
+    assert_eq!(unsigned(&[tls, wanted]).as_deref(), Some("false"));
+    let aws = Environment::from([("AWS_REGION".to_owned(), "r".to_owned())]);
+    let address = Address::parse("s3://b/k").unwrap();
+    let options = Options::with(&address, &Settings::default(), &aws).unwrap();
+    assert_eq!(options.config["aws_unsigned_payload"], "true");
+}
+
+#[test]
 fn profiles_that_are_of_no_use_are_told() {
     let error = asked(&[("profile", "none")], &[], FILES).unwrap_err();
     assert!(

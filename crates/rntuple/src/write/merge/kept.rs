@@ -296,7 +296,7 @@ impl NTupleMerger {
             if !tick(n_bytes) {
                 return Err(RNTupleError::Interrupted);
             }
-            let bytes: Vec<&[u8]> = made.iter().map(MadePage::bytes).collect();
+            let bytes: Vec<Bytes> = made.iter().map(|page| page.bytes().clone()).collect();
             let columns: Vec<usize> = these.iter().map(|((at, _), _)| *at).collect();
             let addresses = append_bytes(sink, &bytes, &columns, &self.options.write)?;
             let has_checksum = self.options.write.page_checksums;
@@ -381,7 +381,7 @@ enum MadePage {
 }
 
 impl MadePage {
-    fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &Bytes {
         match self {
             Self::Kept(bytes) => bytes,
             Self::Sealed(page) => &page.bytes,

@@ -111,7 +111,7 @@ impl PageSink for Keyed {
 
     fn append_pages(
         &mut self,
-        pages: &[&[u8]],
+        pages: &[Bytes],
         _options: &WriteOptions,
     ) -> Result<Vec<PageAddress>, RNTupleError> {
         Ok(pages.iter().map(|page| self.put(page)).collect())
