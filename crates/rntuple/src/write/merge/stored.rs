@@ -6,12 +6,20 @@ use crate::RNTupleError;
 use crate::read::{Reader, part_of, requests_of};
 use crate::spec::{Page, StoredRange};
 
-/// The stored bytes of pages, in as few reads as possible.
+/// The stored bytes of pages, in as few reads as possible. Those of a mapped file are not copied.
 pub(super) fn read_pages(reader: &Reader, pages: &[Page]) -> Result<Vec<Bytes>, RNTupleError> {
     let store = reader.store();
     let wanted: Vec<StoredRange> = pages.iter().map(Page::stored).collect();
     let requests = requests_of(store, &wanted);
     let stored: Vec<StoredRange> = requests.iter().map(|request| request.stored).collect();
+    let map = |wanted: &StoredRange| reader.options().memory_map.then(|| store.map(wanted))?;
+    if let Some(mapped) = wanted.iter().map(map).collect() {
+        store.will_need(&stored);
+        wanted
+            .iter()
+            .for_each(|wanted| reader.note_used(wanted.size));
+        return Ok(mapped);
+    }
     let answers = store.read(&stored)?;
     let mut out = vec![Bytes::new(); pages.len()];
     for (request, answer) in requests.iter().zip(&answers) {
