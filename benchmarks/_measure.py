@@ -35,6 +35,7 @@ class Entry:
     runs: list[dict[str, Any] | None] = field(default_factory=list)  # one per round; None if it did not take part
     checked: bool = True  # whether its result is compared with the others
     inspect: Callable[[], dict[str, Any]] | None = None  # inspects the output of a writer
+    environment: dict[str, str] = field(default_factory=dict)
     check: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     error: str | None = None
@@ -80,7 +81,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self.words,
             text=True,
-            env=environment | {"PATH": path},
+            env=environment | {"PATH": path} | entry.environment,
         )
         self.versions: dict[str, str] = self.answer()
 

@@ -403,7 +403,7 @@ def reading(options: argparse.Namespace, path: Path, bucket: Bucket, toxiproxy: 
     entries = [
         of_objects("default", port),
         plain(
-            "GETs of the same ranges, in the same four steps",
+            "GETs of the same ranges, in the same steps",
             bucket,
             port,
             [sendable(step) for step in steps],
@@ -459,12 +459,13 @@ def writing(
     counting = Counting(port, False)
     small = {"path": str(SMALL), "url": bucket.url(bucket.port, "small-goal")}
 
-    def writer(port: int) -> Entry:
+    def writer(label: str, port: int, **environment: str) -> Entry:
         remove = [*bucket.folders("goal"), *bucket.folders("small-goal")]
         about = {"path": str(path), "object_size": None, "overwrite": False, "remove": remove, "warm_up": small}
-        return Entry("fb.clone", spec("WriteObjects", [bucket.url(port, "goal")], bucket.keys, **about), fresh=True)
+        own = spec("WriteObjects", [bucket.url(port, "goal")], bucket.keys, **about)
+        return Entry(label, own, fresh=True, environment=environment)
 
-    asked, connections = recorded(writer(counting.port), counting)
+    asked, connections = recorded(writer("counted", counting.port), counting)
     counting.close()
     puts = [one for one in asked if one.method == "PUT"]
     bodies = [bucket.server.get(one.target.removeprefix("/")) for one in puts]
@@ -472,29 +473,39 @@ def writing(
     for path_of, body in zip(paths, bodies, strict=True):
         path_of.write_bytes(body)
     at_once = min(connections, len(puts))
-    own, others = writer(port), []
-    for label, name in (("PUTs of the same objects, all at once", "plain"), ("the same, with SHA-256", "signed")):
+    own = writer("fb.clone, signed as over TLS", port, AWS_UNSIGNED_PAYLOAD="true")
+    with_digests = writer("fb.clone, with SHA-256", port)
+    others = []
+    for label, name in (
+        ("PUTs of the same objects, all at once", "plain"),
+        ("PUTs in the same steps", "steps"),
+        ("PUTs with SHA-256, all at once", "signed"),
+    ):
         signed = (
             [hashlib.sha256(body).hexdigest() for body in bodies]
             if name == "signed"
             else ["UNSIGNED-PAYLOAD"] * len(bodies)
         )
-        step = [
+        every = [
             ["PUT", bucket.server.presigned("PUT", f"private/{name}/{at}", digest), "", str(paths[at])]
             for at, digest in enumerate(signed)
         ]
+        # an anchor is asked for, and the header and the new anchor are sent alone
+        steps = [[["GET", "/public/default", "", ""]], every[:1], every[1:-1], every[-1:]]
         more = {"remove": bucket.folders(name), "digests": name == "signed"}
-        others.append(plain(label, bucket, port, [step], at_once, spec=more))
+        others.append(plain(label, bucket, port, steps if name == "steps" else [every], at_once, spec=more))
     others[0].goal = ("within", 1.25)
-    group = Group(f"Writing the file as objects to MinIO, {latency} ms", [own, *others])
+    group = Group(f"Writing the file as objects to MinIO, {latency} ms", [own, *others, with_digests])
     measure(group, options.runs)
-    requests = {own.label: f"{len(puts)} PUT and {len(asked) - len(puts)} others on {connections} connections"}
+    text = f"{len(puts)} PUT and {len(asked) - len(puts)} others on {connections} connections"
+    requests = {own.label: text, with_digests.label: text}
     requests |= {entry.label: f"{len(puts)} PUT on {at_once} connections" for entry in others}
     task = Task(group, requests)
     is_valid = fb.open(bucket.url(bucket.port, "goal"), storage_options=bucket.keys).verify().ok
     task.notes.append(f"{'valid' if is_valid else '**DAMAGED**'}: all pages of the objects by fb.clone")
-    stored = [bucket.server.get(f"private/{name}/{at}") for name in ("plain", "signed") for at in range(len(bodies))]
-    task.notes.append(f"{verdict(stored == 2 * bodies)}: bytes of {len(bodies)} objects by plain PUTs")
+    names = ("plain", "steps", "signed")
+    stored = [bucket.server.get(f"private/{name}/{at}") for name in names for at in range(len(bodies))]
+    task.notes.append(f"{verdict(stored == len(names) * bodies)}: bytes of {len(bodies)} objects by plain PUTs")
     n_bytes = sum(map(len, bodies))
     rates = ", ".join(f"{entry.label} {n_bytes / entry.median() / 1e6:.0f}" for entry in group.entries if entry.ran)
     task.notes.append(f"MB/s of {n_bytes / 1e6:.1f} MB: {rates}")
