@@ -181,6 +181,16 @@ def migrate_in_process(source, url, most, sent="SIGKILL", *more, **variables):
     return subprocess.Popen(command, env=os.environ | variables, **pipes)
 
 
+def stopped(source, url, most):
+    """Return a process that stops when it has written so much."""
+    process = migrate_in_process(source, url, most, "SIGSTOP")
+    assert process.stdout.readline() == "half\n"
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "T" and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return process
+
+
 def resumed(source, url, **options):
     (report,) = fb.migrate(f"{source}:Events", url, step_size=30_000, object_size=8_000, resume=True, **options)
     return report
@@ -289,10 +299,7 @@ def test_of_a_writer_and_one_that_goes_on_with_its_work_one_fails(place, source)
     for first_goes_on in ("before the second one has ended", "later"):
         url = place(first_goes_on.split()[0])
         size = source.stat().st_size
-        first = migrate_in_process(source, url, size * 0.3, "SIGSTOP")
-        assert first.stdout.readline() == "half\n"
-        second = migrate_in_process(source, url, size * 0.2, "SIGSTOP")
-        assert second.stdout.readline() == "half\n"
+        first, second = stopped(source, url, size * 0.3), stopped(source, url, size * 0.2)
         ended = {}
         order = [("first", first), ("second", second)]
         for name, process in order if first_goes_on != "later" else reversed(order):
@@ -311,8 +318,7 @@ def test_a_sweep_spares_what_is_resumed(daos, source):
     assert claims
     for path in claims:
         path.write_bytes(int(time.time() - 7200).to_bytes(8, "little") + path.read_bytes()[8:])
-    second = migrate_in_process(source, url, source.stat().st_size / 5, "SIGSTOP")
-    assert second.stdout.readline() == "half\n"
+    second = stopped(source, url, source.stat().st_size / 5)
     sweep = [FB, "sweep", url, "--json", "--age", "3600"]
     swept = json.loads(subprocess.run(sweep, capture_output=True, text=True, check=True).stdout)
     assert swept["objects"] == []
@@ -372,11 +378,7 @@ def test_another_source_or_shape_begins_anew(place, source, testdata):
 def test_a_writer_that_was_taken_for_dead_spoils_nothing(place, source):
     """It is stopped, another one completes its work, and it goes on."""
     url = place("stopped")
-    first = migrate_in_process(source, url, source.stat().st_size / 2, "SIGSTOP")
-    assert first.stdout.readline() == "half\n"
-    deadline = time.monotonic() + 30
-    while "T" not in Path(f"/proc/{first.pid}/stat").read_text().split()[2] and time.monotonic() < deadline:
-        time.sleep(0.05)
+    first = stopped(source, url, source.stat().st_size / 2)
     report = resumed(source, url)
     assert report.entries_before > 0
     os.kill(first.pid, signal.SIGCONT)

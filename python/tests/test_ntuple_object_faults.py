@@ -378,7 +378,7 @@ def test_of_several_writers_at_one_base_one_wins_and_the_others_are_told(way, st
     for error in done:
         if error != winner:
             assert name in str(error)
-            assert "was replaced" in str(error) or "already exists" in str(error)
+            assert "another writer has written" in str(error) or "already exists" in str(error)
     assert is_whole(url, start=winner)
     # the others have removed what they wrote
     assert len({number >> 20 for number in numbers(store, name)}) == 1
