@@ -327,6 +327,42 @@ def test_an_anchor_that_is_damaged_newer_or_half_replaced_is_refused(way, store,
     store.delete("private/anchors")
 
 
+@pytest.mark.parametrize("size", ["page", "16 MB"])
+def test_an_ntuple_that_is_replaced_while_it_is_opened_is_opened_again(way, store, tmp_path, size):
+    url = base(way, "opened")
+    direct = f"ntpl+s3+{store.about()['endpoint']}/private/opened"
+    write(url, object_size=size)
+    left = [3, 2, 1]
+
+    def change(method, path, body):
+        # the reader gets this anchor when there is already another
+        if (method, path) == ("GET", "/private/opened") and left:
+            write(direct, start=left.pop(), object_size=size)
+        return body
+
+    way.change = change
+    if size == "page":
+        assert fb.open(url)["x"].array()[0] == 3
+        assert left == []
+        left = [5, 4]
+        fb.clone(url, tmp_path / "clone.root")
+        assert fb.open(tmp_path / "clone.root")["x"].array()[0] == 5
+    else:
+        # header and footer are in the anchor: what was opened is a whole ntuple, until its pages are read
+        assert fb.open(url).num_entries == N
+        assert left == [3, 2]
+    # an anchor that stays is believed
+    left.clear()
+    way.requests.clear()
+    header = min(numbers(store, "opened"))
+    store.delete(f"private/opened/{header}")
+    if size == "page":
+        with pytest.raises(fb.NotFoundError, match=f"opened/{header}"):
+            fb.open(url)
+        assert way.requests.count(("GET", "/private/opened")) == 2
+    store.delete("private/opened")
+
+
 def test_a_list_that_lags_deletes_nothing_that_is_used(way, store):
     url = base(way, "lagging")
     write(url)

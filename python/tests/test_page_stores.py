@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import awkward as ak
 import numpy as np
@@ -171,3 +173,34 @@ def test_names_are_those_of_the_ntuple(store, written):
         fb.open(f"{url}:Other")
     with pytest.raises(fb.NotFoundError, match="missing"):
         fb.open(store.url("missing"))
+
+
+def test_an_ntuple_can_be_opened_while_it_is_replaced(store):
+    url = store.url("replaced")
+    columns = [2, 300, 9, 150, 40]
+
+    def write(n):
+        fb.write(url, {f"x{at}": np.full(n, at) for at in range(n)}, "Events", **store.options)
+
+    write(columns[-1])
+    done = threading.Event()
+    sizes = [(n, n) for n in columns]
+
+    def read():
+        n_opened = 0
+        while not done.is_set():
+            found = fb.open(url)
+            assert (len(found.keys()), found.num_entries) in sizes
+            n_opened += 1
+        return n_opened
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(3)]
+        try:
+            for _ in range(6):
+                for n in columns:
+                    write(n)
+        finally:
+            done.set()
+        assert min(reader.result() for reader in readers) > 10
+    assert fb.open(url).verify().ok

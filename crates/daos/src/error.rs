@@ -101,6 +101,14 @@ pub enum DaosError {
         /// The key; one of those that were written together.
         key: ValueKey,
     },
+    /// A value is replaced again and again.
+    #[error("{container}: the value for {key} is replaced too often to be read")]
+    Replaced {
+        /// The container.
+        container: String,
+        /// The key.
+        key: ValueKey,
+    },
     /// A value has another size.
     #[error("{container}: the value for {key} has {found} bytes, and {expected} are needed")]
     Size {
@@ -153,6 +161,7 @@ impl DaosError {
             Self::Interrupted { .. } => "interrupted",
             Self::Missing { .. } => "daos-missing",
             Self::Exists { .. } => "daos-exists",
+            Self::Replaced { .. } => "daos-replaced",
             Self::Size { .. } => "daos-size",
             Self::NoNumber { .. } => "daos-number",
             Self::Unwritable { .. } => "daos-unwritable",

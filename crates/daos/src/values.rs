@@ -13,6 +13,9 @@ use crate::{Container, DaosError, Existing, Fetch, ObjectClass, Update, ValueKey
 /// The class that ROOT gave to metadata until June 2026.
 const EARLIER_CLASS: &str = "SX";
 
+/// The most attempts to read an ntuple that is being replaced.
+const MOST_TRIES: usize = 10;
+
 /// The values of an ntuple.
 #[derive(Debug, Clone)]
 pub struct NTupleValues {
@@ -20,6 +23,8 @@ pub struct NTupleValues {
     places: Places,
     /// The expected size of values whose sizes are not known.
     room: u64,
+    /// Header and footer, if they were found.
+    envelopes: Option<Envelopes>,
 }
 
 /// The stored metadata of an ntuple, compressed.
@@ -53,14 +58,16 @@ impl NTupleValues {
             container,
             places,
             room: 0,
+            envelopes: None,
         })
     }
 
-    /// The values and the anchor of the ntuple with the index of this name, if there is one. Its header has its name, which
-    /// may be another one with the same index.
+    /// The values and the anchor of the ntuple with the index of this name, if there is one, with header and footer. The header
+    /// has its name, which may be another one with the same index. Of an ntuple that is being replaced, all are of the old or of
+    /// the new one.
     ///
     /// # Errors
-    /// If reading fails, or the anchor is damaged or of another version.
+    /// If reading fails, the anchor is damaged or of another version, or header or footer is missing or has another size.
     pub fn find(
         container: Arc<Container>,
         name: &str,
@@ -92,48 +99,81 @@ impl NTupleValues {
             .iter()
             .zip(found)
             .find_map(|(&class, found)| Some((class, found?)));
-        let Some((class, bytes)) = found else {
+        let Some((class, mut bytes)) = found else {
             return Ok(None);
         };
-        let anchor = DaosAnchor::parse(&bytes)?;
-        let mut values = Self {
-            places: places(class),
-            container,
-            room: anchor
-                .spliced
-                .map_or(0, |spliced| spliced.largest_value.into()),
-        };
-        match anchor.spliced {
-            Some(Spliced { class, index, .. }) => {
-                values.places.pages = class;
-                values.places.first_list = LISTS;
-                if index != 0 {
-                    values.places.values = index;
-                }
+        for _ in 0..MOST_TRIES {
+            let anchor = DaosAnchor::parse(&bytes)?;
+            let values = Self::of_anchor(container.clone(), places(class), &anchor)?;
+            let values = values.with_envelopes(&anchor, &classes);
+            let again = Fetch {
+                key: places(class).anchor(),
+                room: ANCHOR_SIZE as u64,
+            };
+            let Some(now) = container.fetch(&[again])?.pop().flatten() else {
+                return Ok(None);
+            };
+            if now == bytes {
+                return Ok(Some((values?, anchor)));
             }
-            None => values.places.pages = values.container.class(&anchor.class)?,
+            bytes = now;
         }
-        values.places.metadata = values.metadata_class(&classes)?;
-        Ok(Some((values, anchor)))
+        Err(DaosError::Replaced {
+            container: container.address().to_string(),
+            key: places(class).anchor(),
+        })
     }
 
-    /// The class with the header: that of pages, or an earlier one.
-    fn metadata_class(&self, earlier: &[ObjectClass]) -> Result<ObjectClass, DaosError> {
-        let pages = self.places.pages;
-        let mut classes = vec![pages];
-        classes.extend(earlier.iter().filter(|class| **class != pages));
-        let headers = classes.iter().map(|&metadata| {
-            Places {
-                metadata,
-                ..self.places
+    /// The values of an anchor, at places that are known in part.
+    fn of_anchor(
+        container: Arc<Container>,
+        mut places: Places,
+        anchor: &DaosAnchor,
+    ) -> Result<Self, DaosError> {
+        match anchor.spliced {
+            Some(Spliced { class, index, .. }) => {
+                places.pages = class;
+                places.first_list = LISTS;
+                if index != 0 {
+                    places.values = index;
+                }
             }
-            .header()
-        });
-        let sizes = self.container.sizes(&headers.collect::<Vec<_>>())?;
-        let found = classes.iter().zip(sizes).find(|(_, size)| size.is_some());
-        found
-            .map(|(class, _)| *class)
-            .ok_or_else(|| self.container.missing(self.places.header()))
+            None => places.pages = container.class(&anchor.class)?,
+        }
+        let largest = anchor.spliced.map(|spliced| spliced.largest_value.into());
+        Ok(Self {
+            container,
+            places,
+            room: largest.unwrap_or(0),
+            envelopes: None,
+        })
+    }
+
+    /// With header and footer, which have the class of pages, or an earlier one.
+    fn with_envelopes(
+        mut self,
+        anchor: &DaosAnchor,
+        earlier: &[ObjectClass],
+    ) -> Result<Self, DaosError> {
+        let pages = self.places.pages;
+        let others = earlier.iter().copied().filter(|class| *class != pages);
+        let mut missing = None;
+        for class in std::iter::once(pages).chain(others) {
+            self.places.metadata = class;
+            match self.read_envelopes(anchor) {
+                Err(error @ DaosError::Missing { .. }) => drop(missing.get_or_insert(error)),
+                read => {
+                    self.envelopes = Some(read?);
+                    return Ok(self);
+                }
+            }
+        }
+        Err(missing.unwrap_or_else(|| self.container.missing(self.places.header())))
+    }
+
+    /// Header and footer, if this was [found](Self::find).
+    pub fn envelopes(&self) -> Option<&Envelopes> {
+        self.envelopes.as_ref()
     }
 
     /// The container.
@@ -304,6 +344,7 @@ impl NTupleValues {
     pub fn named(&self, name: &str) -> Self {
         let mut own = self.clone();
         own.places.index = ntuple_index(name);
+        own.envelopes = None;
         own
     }
 

@@ -7,8 +7,8 @@ use femtobarn_codec::xxh3;
 use femtobarn_histogram::is_histogram;
 use femtobarn_io::{
     ByteSource, HeldSource, IoError, LocalSource, MemorySink, MeteredSource, OriginSource,
-    Settings, SourceMeta, has_logical_name, is_daos, is_object_set, is_of_xrootd, is_remote,
-    nearest as nearest_names, open_layered,
+    Settings, SourceMeta, anchor_range, has_logical_name, is_daos, is_object_set, is_of_xrootd,
+    is_remote, nearest as nearest_names, open_layered,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::{PageStore, Reader, ReaderOptions, SourceStore};
@@ -91,26 +91,43 @@ pub fn look_into<T>(
 }
 
 /// Opens something in a file. If another writer adds to a file, the size that was read before the header may be too
-/// small for it. If opening fails and the size has changed, the file is opened again.
+/// small for it; if it replaces objects, those of the anchor that was read are deleted. If opening fails and there is
+/// another size or anchor, the file is opened again.
 pub(crate) fn while_it_grows<T>(
     url: &str,
     settings: &Settings,
     open: impl Fn(Arc<dyn ByteSource>) -> Result<T, RNTupleError>,
 ) -> Result<T, RNTupleError> {
+    let mut source = open_source_with(url, settings)?;
     let mut tries = 0;
     loop {
-        let source = open_source_with(url, settings)?;
-        let size = source.meta().size;
         let result = open_soundly(&source, &open);
-        let has_changed = || {
-            let now = std::fs::metadata(local(url));
-            !is_remote(url) && now.is_ok_and(|now| now.len() != size)
-        };
-        if result.is_ok() || tries == MOST_TRIES || !has_changed() {
+        if result.is_ok() || tries == MOST_TRIES || !may_change(url) {
             return result;
         }
+        let Ok(now) = open_source_with(url, settings) else {
+            return result;
+        };
+        if is_same(&*source, &*now) {
+            return result;
+        }
+        source = now;
         tries += 1;
     }
+}
+
+/// Whether what was opened may have been replaced since, so that it is to be opened again.
+fn may_change(url: &str) -> bool {
+    is_one_ntuple(url) || !is_remote(url)
+}
+
+/// Whether two sources of a URL have the same size, and for objects the same anchor.
+fn is_same(one: &dyn ByteSource, other: &dyn ByteSource) -> bool {
+    let anchor = |source: &dyn ByteSource| match is_one_ntuple(source.url()) {
+        true => source.read_ranges(&[anchor_range(source.meta().size)]).ok(),
+        false => None,
+    };
+    one.meta().size == other.meta().size && anchor(one) == anchor(other)
 }
 
 /// Opens something in a file. If its metadata are damaged and another copy exists, that is tried.

@@ -142,7 +142,7 @@ impl DaosSink {
             // a sweep may have removed it
             let opened = open_values(found.clone(), &anchor, (&own.url, &name), settings);
             let old = opened.and_then(|reader| Old::of(found.clone(), &anchor, &reader));
-            let (Ok(old), Ok(envelopes)) = (old, found.read_envelopes(&anchor)) else {
+            let (Ok(old), Some(envelopes)) = (old, found.envelopes().cloned()) else {
                 continue;
             };
             let numbers: BTreeSet<u64> = old.numbers().iter().copied().collect();

@@ -10,7 +10,7 @@ use femtobarn_codec::xxh3;
 use femtobarn_daos::mapping::{
     DaosAnchor, EarlierPage, EarlierPages, FOOTER, HEADER, LISTS, Layout,
 };
-use femtobarn_daos::{Address, Container, DaosError, NTupleValues, names};
+use femtobarn_daos::{Address, Container, DaosError, Envelopes, NTupleValues, names};
 use femtobarn_io::{
     ByteSource, IoError, MemorySink, MeteredSource, Opening, OriginSource, Settings, SourceCost,
     SourceInfo, SourceMeta, Traffic, anchor_range, located, object_address,
@@ -98,7 +98,12 @@ impl ContainerSource {
         }
         own.directory = own.directory_of(&found, &damaged)?;
         own.meta.size = own.directory.len() as u64;
-        own.meta.etag = Some(format!("{:016x}", xxh3(&own.directory)));
+        let states = found
+            .values()
+            .filter_map(|ntuple| ntuple.meta.etag.as_ref());
+        let states = states.flat_map(|state| state.as_bytes());
+        let states: Vec<u8> = own.directory.iter().chain(states).copied().collect();
+        own.meta.etag = Some(format!("{:016x}", xxh3(&states)));
         let found = found.into_iter();
         let found = found.map(|(name, ntuple)| (name, Found::Unread(Box::new(ntuple))));
         let damaged = damaged.into_iter().map(|name| (name, Found::Damaged));
@@ -117,7 +122,7 @@ impl ContainerSource {
         let container = self.container.again()?;
         let found = NTupleValues::find(Arc::new(container), name)?;
         Ok(found.map(|(values, anchor)| {
-            NTupleSource::new(values, &anchor, &self.url, &self.settings, start)
+            NTupleSource::new(values, &anchor, (&self.url, name), &self.settings, start)
         }))
     }
 
@@ -137,7 +142,9 @@ impl ContainerSource {
         let sink = Arc::new(MemorySink::default());
         let mut file = FileWriter::create(sink.clone(), "", 0, uuid)?;
         for (name, ntuple) in found {
-            file.write_object(0, (RNTUPLE_CLASS, name, ""), &ntuple.anchor, 0)?;
+            let anchor = ntuple.held.first().map(|(_, bytes)| &**bytes);
+            let anchor = anchor.unwrap_or_default();
+            file.write_object(0, (RNTUPLE_CLASS, name, ""), anchor, 0)?;
         }
         for name in damaged {
             file.write_object(0, (RNTUPLE_CLASS, name, ""), b"damaged", 0)?;
@@ -201,13 +208,14 @@ pub(super) struct NTupleSource {
     /// The pages, if they are in ROOT's earlier layout.
     earlier: Option<Earlier>,
     url: String,
+    name: String,
     is_ours: bool,
     /// The first number of its writer, which is in the names of its attribute sets.
     block: u32,
     settings: Settings,
     meta: SourceMeta,
-    /// The anchor in the form of a set of objects.
-    anchor: Bytes,
+    /// What opening has read: the anchor in the form of a set of objects, header and footer.
+    held: Vec<(Range<u64>, Bytes)>,
     opening: Opening,
 }
 
@@ -215,31 +223,40 @@ impl NTupleSource {
     pub fn new(
         values: NTupleValues,
         anchor: &DaosAnchor,
-        url: &str,
+        (url, name): (&str, &str),
         settings: &Settings,
         start: Instant,
     ) -> Self {
         let presented = Bytes::from(presented(anchor).to_json());
         let space = anchor_range(u64::MAX).start;
         let size = space + presented.len() as u64;
+        let mut held = vec![(space..size, presented)];
+        if let Some(Envelopes { header, footer }) = values.envelopes().cloned() {
+            let all = [(HEADER, header), (FOOTER, footer)].into_iter();
+            held.extend(all.filter_map(|(id, bytes)| {
+                let start = object_address(id, 0)?;
+                Some((start..start + bytes.len() as u64, bytes))
+            }));
+        }
         Self {
             values,
             earlier: None,
             url: url.to_owned(),
+            name: name.to_owned(),
             is_ours: anchor.spliced.is_some(),
             block: anchor.spliced.map_or(0, |spliced| spliced.block),
             settings: settings.clone(),
             meta: SourceMeta {
                 size,
                 modified: None,
-                etag: Some(format!("{:016x}", xxh3(&presented))),
+                etag: Some(state_of(anchor)),
             },
-            anchor: presented,
             opening: Opening {
                 start,
                 duration: start.elapsed(),
-                ranges: std::iter::once(space..size).collect(),
+                ranges: held.iter().map(|(range, _)| range.clone()).collect(),
             },
+            held,
         }
     }
 
@@ -319,22 +336,31 @@ impl NTupleSource {
     /// With counters, under the settings for all sources.
     fn counted(self: Box<Self>) -> Result<Arc<dyn ByteSource>, IoError> {
         let settings = self.settings.clone();
-        let url = self.url.clone();
+        // traces have the name
+        let url = format!("{}:{}", self.url, self.name);
         let own: Arc<dyn ByteSource> = Arc::<Self>::from(self);
         let origin = OriginSource::open(&url, &settings, false, || Ok(own))?;
         MeteredSource::of(origin, &settings)
     }
 
-    /// The bytes of a range of the anchor, or of nothing.
+    /// The bytes of a range of what opening has read, or of nothing.
     fn held(&self, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() {
             return Some(Bytes::new());
         }
-        let first = anchor_range(self.meta.size).start;
-        let start = usize::try_from(range.start.checked_sub(first)?).ok()?;
-        let end = usize::try_from(range.end.checked_sub(first)?).ok()?;
-        (end <= self.anchor.len()).then(|| self.anchor.slice(start..end))
+        let mut found = self.held.iter().filter_map(|(held, bytes)| {
+            let start = usize::try_from(range.start.checked_sub(held.start)?).ok()?;
+            let end = usize::try_from(range.end.checked_sub(held.start)?).ok()?;
+            (end <= bytes.len()).then(|| bytes.slice(start..end))
+        });
+        found.next()
     }
+}
+
+/// A text that differs for the anchors of different ntuples.
+fn state_of(anchor: &DaosAnchor) -> String {
+    let hash = anchor.to_bytes().map(|bytes| xxh3(&bytes));
+    format!("{:016x}", hash.unwrap_or_default())
 }
 
 /// Pages of ROOT's earlier layout, in which each cluster is an object.
@@ -381,7 +407,7 @@ pub(super) fn open_values(
     (url, name): (&str, &str),
     settings: &Settings,
 ) -> Result<Reader, RNTupleError> {
-    let source = NTupleSource::new(values, anchor, url, settings, Instant::now());
+    let source = NTupleSource::new(values, anchor, (url, name), settings, Instant::now());
     open_ntuple(Arc::new(source), name, ReaderOptions::default())
 }
 
@@ -422,6 +448,17 @@ pub(crate) fn open_ntuple(
         });
     }
     Ok(reader)
+}
+
+/// The source with the values of an ntuple, of the source of its container.
+pub(crate) fn values_of(
+    container: &Arc<dyn ByteSource>,
+    name: &str,
+) -> Result<Arc<dyn ByteSource>, IoError> {
+    let found = container.objects_below(name)?;
+    found.ok_or_else(|| IoError::NotFound {
+        url: format!("{}:{name}", container.url()),
+    })
 }
 
 /// The base of an attribute set, as anchors have it.
@@ -505,7 +542,8 @@ impl ByteSource for NTupleSource {
         let found = NTupleValues::find(self.values.container().clone(), &name);
         let found = found.map_err(|error| unread(&self.url, error))?;
         let source = found.map(|(values, anchor)| {
-            Box::new(Self::new(values, &anchor, &self.url, &self.settings, start)).counted()
+            let place = (self.url.as_str(), name.as_str());
+            Box::new(Self::new(values, &anchor, place, &self.settings, start)).counted()
         });
         source.transpose()
     }

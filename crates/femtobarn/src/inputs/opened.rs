@@ -12,8 +12,9 @@ use femtobarn_rootfile::{FileWriter, Key, RootFile};
 use femtobarn_ttree::is_tree;
 
 use super::Input;
+use crate::daos::with_name;
 use crate::objects::{self, RNTUPLE_CLASS};
-use crate::open::{OpenOptions, directory_of, open_reader_in, open_soundly, reader_of};
+use crate::open::{OpenOptions, directory_of, open_reader_in, reader_of, while_it_grows};
 
 /// The ntuples that the trees of an input were converted to, in a file that is shared with other inputs.
 pub(crate) struct ConvertedTrees {
@@ -49,7 +50,8 @@ pub(crate) struct Opened {
 
 impl Opened {
     pub fn new(input: &Input) -> Result<Self, RNTupleError> {
-        open_soundly(&input.open_source()?, Self::of)
+        let url = with_name(&input.url, input.path.as_deref());
+        while_it_grows(&url, &input.all_settings()?, Self::of)
     }
 
     pub fn of(source: Arc<dyn ByteSource>) -> Result<Self, RNTupleError> {
