@@ -12,6 +12,7 @@ import sys
 import fsspec
 import pytest
 import servers
+from page_stores import Daos
 
 import femtobarn as fb
 
@@ -214,8 +215,49 @@ def test_an_object_store(need_store, testdata):
         assert keys["secret_access_key"] not in str(checks)
         assert "255567 bytes" in checks["file"]["note"]
         failed("file", "s3://private/dimuon.root", **{**variables, "FEMTOBARN_SECRET_ACCESS_KEY": "SECRET"})
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in variables.items():
+                patch.setenv(name, value)
+            fb.clone(testdata / "dimuon.root", "ntpl+s3://private/events")
+        checks = fine("ntpl+s3://private/events", **variables)
+        assert list(checks) == ["store", "addresses", "connection", "file", "vector reads", "ntuple", *READING]
+        assert checks["store"]["note"].startswith(f"S3 at {endpoint}, bucket private")
+        assert checks["latency"]["seconds"] > 0
+        assert "100 kB in " in fine("--bytes", "100kB", "ntpl+s3://private/events", **variables)["throughput"]["note"]
+        failed("file", "ntpl+s3://private/events", **{**variables, "FEMTOBARN_SECRET_ACCESS_KEY": "SECRET"})
+        failed("file", "ntpl+s3://private/none", **variables)
     finally:
         server.close()
+
+
+def test_an_ntuple_in_objects_of_a_directory(dimuon, tmp_path):
+    url = f"ntpl+file://{tmp_path}/events"
+    fb.clone(dimuon, url)
+    checks = fine(url)
+    assert list(checks) == ["file", "ntuple", *READING]
+    assert "MB/s: " in checks["throughput"]["note"]
+    largest = max(tmp_path.glob("events/*"), key=lambda path: path.stat().st_size)
+    largest.unlink()
+    assert largest.name in failed("latency", url)["note"]
+    assert "no-events" in failed("file", f"ntpl+file://{tmp_path}/no-events")["note"]
+
+
+def test_an_ntuple_in_daos(dimuon, tmp_path, monkeypatch):
+    daos = Daos(tmp_path, {}, monkeypatch)
+    url = daos.url("data")
+    fb.clone(dimuon, url)
+    fb.write(url, {"x": [1.0]}, "others")
+    variables = {name: value for name, value in os.environ.items() if name == "FEMTOBARN_LIBDAOS"}
+    checks = fine(f"{url}:Events", **variables)
+    assert list(checks) == ["library", "container", "ntuple", *READING]
+    assert "libdaos" in checks["library"]["note"]
+    assert checks["container"]["note"] == "it lists 2 ntuples"
+    assert checks["latency"]["seconds"] > 0
+    assert "MB/s: " in checks["throughput"]["note"]
+    assert "none" in failed("ntuple", f"{url}:none", **variables)["note"]
+    assert "daos cont list" in failed("container", daos.url("gone"), **variables)["note"]
+    check = failed("library", url, **{**variables, "FEMTOBARN_LIBDAOS": "/nowhere/libdaos.so"})
+    assert "/nowhere/libdaos.so" in check["note"]
 
 
 def test_files_of_this_machine_and_of_fsspec(dimuon, tmp_path, capfd):

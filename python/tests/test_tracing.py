@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from page_stores import Daos
 
 import femtobarn as fb
 
@@ -75,6 +76,32 @@ def test_a_recording_is_replayed_and_has_no_secrets(server, dimuon, tmp_path):
         fb.replay(__file__)
     with pytest.raises(fb.UsageError, match="no URL of the trace contains it"):
         fb.replay(trace, replace={"root://elsewhere": "/data"})
+
+
+@pytest.mark.parametrize("kind", ["objects", "daos"])
+def test_ntuples_in_objects_are_replayed(kind, dimuon, tmp_path, monkeypatch):
+    url = Daos(tmp_path, {}, monkeypatch).url("data") if kind == "daos" else f"ntpl+file://{tmp_path}/data"
+    source = fb.open(dimuon)
+    fb.write(url, source, "Events", object_size="page")
+    if kind == "daos":
+        fb.write(url, {"x": [1.0]}, "others")
+        url = f"{url}:Events"
+    trace = tmp_path / "trace.csv"
+    with fb.record(trace), fb.open(url) as nt:
+        nt.arrays(["Muon_pt"])
+        read = nt.metrics.bytes_read
+    found = fb.replay(trace, speed=None)
+    assert (found.failed, found.skipped, found.errors) == (0, 0, ())
+    assert found.bytes == found.read["bytes"] == read
+    assert [file["url"] for file in found.files] == [url]
+    done = run(PROGRAM, "replay", "--verify", trace)
+    assert (done.stdout.split()[0], done.stdout.split()[-1]) == ("ok", url)
+    (old, new) = ("/data", "/gone")
+    missing = fb.replay(trace, speed=None, replace={old: new})
+    assert missing.failed > 0
+    done = run(PROGRAM, "replay", "--create", "--replace", f"{old}:={new}", trace, check=False)
+    assert done.returncode == 1
+    assert "fb migrate" in done.stdout
 
 
 def test_a_trace_without_operations_is_told(dimuon, tmp_path):

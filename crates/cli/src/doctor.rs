@@ -3,18 +3,16 @@
 use std::io::Write;
 use std::time::Duration;
 
-use femtobarn::io::{Check, Outcome, Settings, examine};
+use femtobarn::io::{Check, Outcome};
+use femtobarn::{Target, examine};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
 use crate::output::Output;
 use crate::table::printable;
-use femtobarn::Target;
 
 pub fn run(target: &Target, n_bytes: u64, out: &mut Output<'_>) -> Result<i32, Failure> {
-    // the name of an ntuple belongs to the file's contents
-    let file = &target.file;
-    let checks = examine(file, &Settings::of(file), n_bytes);
+    let checks = examine(target, n_bytes);
     let is_fine = checks.iter().all(|check| check.outcome == Outcome::Fine);
     if out.is_json {
         let checks: Vec<Value> = checks.iter().map(document).collect();

@@ -28,6 +28,14 @@ pub(crate) struct DaosLibrary {
 /// The loaded libraries: one, unless tests load several. The lock is held only while a library is being loaded.
 static LOADED: Mutex<Vec<&'static DaosLibrary>> = Mutex::new(Vec::new());
 
+/// Loads and starts the library, unless that was done; returns the name that it was found by.
+///
+/// # Errors
+/// If it is missing, too old, or cannot be started.
+pub fn load() -> Result<PathBuf, DaosError> {
+    Ok(DaosLibrary::get(None)?.path.clone())
+}
+
 impl DaosLibrary {
     /// The library of this name, or by default that of the environment or the system, ready to be used.
     pub fn get(name: Option<&Path>) -> Result<&'static Self, DaosError> {

@@ -18,6 +18,7 @@ mod copy;
 pub mod cost;
 mod counters;
 mod daos;
+mod doctor;
 pub mod documents;
 pub mod export;
 pub mod expression;
@@ -82,7 +83,7 @@ pub mod io {
         ByteSource, CacheEntry, CacheFolder, CacheUse, Check, ForeignFs, IoError, MemorySource,
         Outcome, RecordSource, RemoteEntry, Report, ReportTo, SECRET_SETTINGS, SETTINGS,
         SETTINGS_FOR_ALL, Settings, SourceCost, SourceInfo, SourceMeta, SourceState, SourceStatus,
-        Span, Together, Usage, beginning, did_you_mean, end_background, end_record, examine,
+        Span, Together, Usage, beginning, did_you_mean, end_background, end_record,
         is_in_background, is_object_set, is_remote, is_stopped, join_sources, list_folder,
         local_path, nearest, nearest_within, open_own, printable, public, read_foreign_with,
         record, report_at_exit, set_for_all, summary, sweep, tell_notices_by, units, while_waiting,
@@ -155,6 +156,7 @@ pub mod ttree {
 pub use access_records::{accesses_of, schema_id};
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};
+pub use doctor::examine;
 pub use inputs::EntryIndex;
 pub use iterate::{Steps, StepsOptions};
 pub use lazy::{LazyReader, LazyStep, LazySteps, StepSize};

@@ -67,7 +67,7 @@ pub use cache::{
     CacheEntry, CacheFolder, CachePruned, CacheStatus, CacheVerified, has_logical_name,
 };
 pub use coalesce::{Request, coalesce};
-pub use doctor::{Check, Outcome, examine};
+pub use doctor::{Check, FailedStep, NTupleSteps, Outcome, Readable, Step, examine};
 pub use error::IoError;
 pub use femtobarn_xrootd::{notice, open_own, printable, tell_notices_by, with_causes};
 pub use layer::{
@@ -108,7 +108,7 @@ pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
 pub use trace::{Access, Action, Operation, end_record, record};
 pub use url::{
-    RemoteEntry, expand_home, is_daos, is_foreign, is_object_set, is_of_xrootd, join_sources,
-    local_path, public, scheme, split_sources,
+    RemoteEntry, expand_home, is_daos, is_foreign, is_object, is_object_set, is_of_xrootd,
+    join_sources, local_path, public, scheme, split_sources,
 };
 pub use usage::{Process, Rates, ServerTotals, Totals, Usage, note_used, plot, summary};

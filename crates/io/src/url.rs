@@ -91,6 +91,12 @@ pub fn is_object_set(url: &str) -> bool {
     matches!(protocol(url), Some(Protocol::Objects(_) | Protocol::Daos))
 }
 
+/// Whether a URL is a file that is an object of an object store.
+#[must_use]
+pub fn is_object(url: &str) -> bool {
+    matches!(protocol(url), Some(Protocol::Object(_)))
+}
+
 /// Whether a URL is a container of DAOS.
 #[must_use]
 pub fn is_daos(url: &str) -> bool {

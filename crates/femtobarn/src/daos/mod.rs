@@ -5,12 +5,17 @@ mod source;
 mod sweep;
 mod writing;
 
+use std::sync::Arc;
+
 use femtobarn_daos::{Address, DaosError, Settings as DaosSettings};
-use femtobarn_io::{IoError, Settings, goes_on, is_daos, is_stopped, public};
+use femtobarn_io::{ByteSource, IoError, Settings, goes_on, is_daos, is_stopped, public};
+use femtobarn_rntuple::RNTupleError;
+
+use crate::open::open_source_with;
 
 pub use sink::DaosSink;
 pub(crate) use sink::{DaosPreview, has_marked};
-pub(crate) use source::{ContainerSource, open_ntuple};
+pub(crate) use source::{ContainerSource, open_ntuple, values_of};
 pub use sweep::sweep_objects;
 
 /// The URL of an ntuple, to open it even if its container does not list it. Others are unchanged.
@@ -22,8 +27,20 @@ pub(crate) fn with_name<'u>(url: &'u str, name: Option<&str>) -> std::borrow::Co
     }
 }
 
+/// Opens the ntuple of a URL as a source with its values; `daos://POOL/CONTAINER:NAME` if it is in DAOS.
+pub(crate) fn open_values_at(
+    url: &str,
+    settings: &Settings,
+) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+    let source = open_source_with(url, settings)?;
+    match Address::with_ntuple(url) {
+        Ok((_, Some(name))) if is_daos(url) => Ok(values_of(&source, name)?),
+        _ => Ok(source),
+    }
+}
+
 /// How requests are made.
-fn requests_by(settings: &Settings) -> Result<DaosSettings, IoError> {
+pub(crate) fn requests_by(settings: &Settings) -> Result<DaosSettings, IoError> {
     let usual = DaosSettings::default();
     Ok(DaosSettings {
         in_flight: settings
@@ -38,7 +55,7 @@ fn requests_by(settings: &Settings) -> Result<DaosSettings, IoError> {
 }
 
 /// The error of opening a container.
-fn unopened(url: &str, error: DaosError) -> IoError {
+pub(crate) fn unopened(url: &str, error: DaosError) -> IoError {
     let url = public(url);
     match &error {
         _ if error.is_missing() => IoError::NotFound {

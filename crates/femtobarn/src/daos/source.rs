@@ -334,12 +334,15 @@ impl NTupleSource {
     }
 
     /// With counters, under the settings for all sources.
-    fn counted(self: Box<Self>) -> Result<Arc<dyn ByteSource>, IoError> {
+    fn counted(mut self: Box<Self>) -> Result<Arc<dyn ByteSource>, IoError> {
         let settings = self.settings.clone();
-        // traces have the name
+        // traces have the name, and no read before the source was opened
         let url = format!("{}:{}", self.url, self.name);
-        let own: Arc<dyn ByteSource> = Arc::<Self>::from(self);
-        let origin = OriginSource::open(&url, &settings, false, || Ok(own))?;
+        let origin = OriginSource::open(&url, &settings, false, || {
+            self.opening.start = Instant::now();
+            let own: Arc<dyn ByteSource> = Arc::<Self>::from(self);
+            Ok(own)
+        })?;
         MeteredSource::of(origin, &settings)
     }
 
@@ -398,6 +401,13 @@ pub(super) fn presented(anchor: &DaosAnchor) -> ObjectAnchor {
 /// has.
 pub(super) fn set_name(index: u32, block: u64, base: &str) -> String {
     format!("{index:08x}/{block}/{base}")
+}
+
+/// The index and the number in such a name; none of the names of ntuples.
+pub(super) fn owner_of(name: &str) -> Option<(u32, u64)> {
+    let (index, rest) = name.split_once('/')?;
+    let (block, _) = rest.split_once('/')?;
+    Some((u32::from_str_radix(index, 16).ok()?, block.parse().ok()?))
 }
 
 /// Opens an ntuple by its values.

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use femtobarn_io::{IoError, Settings, pieces, public, with_causes};
+use femtobarn_io::{IoError, Settings, is_object_set, pieces, public, with_causes};
 use femtobarn_rntuple::RNTupleError;
 
 use super::{ReplayOptions, Trace, opened_as};
-use crate::open::open_source_with;
+use crate::daos::open_values_at;
 use crate::writable::create_sink;
 
 /// Bytes that are written at once.
@@ -56,9 +56,13 @@ pub fn check_inputs(
     }
     let check = |(url, n_needed): (String, u64)| {
         let settings = Settings::new(&url, options.settings.clone())?.but("cache", "off");
-        let state = match open_source_with(&url, &settings) {
+        let state = match open_values_at(&url, &settings) {
             Ok(source) if source.meta().size >= n_needed => InputState::Fine,
             Ok(source) => InputState::TooSmall(source.meta().size),
+            Err(error) if create && error.kind() == "file-not-found" && is_object_set(&url) => {
+                let how = "objects are not created: write the ntuple there with `fb migrate`";
+                InputState::Failed(format!("{}; {how}", error.with_causes()))
+            }
             Err(error) if create && error.kind() == "file-not-found" => {
                 match fill(&url, n_needed, &settings) {
                     Ok(()) => InputState::Created,

@@ -1,7 +1,7 @@
 //! Diagnosis for HTTP servers.
 
 use super::network::{self, Place};
-use super::{Failed, Found, Opened, Way};
+use super::{FailedStep, Found, Opened, Way};
 use crate::source::{HttpProbe, http_probe, http_start};
 use crate::{Settings, open_remote, with_causes};
 
@@ -27,13 +27,13 @@ pub fn examine(way: &mut Way, url: &str, settings: &Settings) -> Option<Opened> 
             Err(error) if error.status().is_some() => "HTTP".to_owned(),
             Err(error) => {
                 let advice = "check that an HTTP server listens on this port";
-                return Err(Failed::new(with_causes(error), advice));
+                return Err(FailedStep::new(with_causes(error), advice));
             }
         };
         Ok(Found::new(probe, note))
     });
     way.step("authentication", || match &probe {
-        Some(Err(error)) if matches!(error.status(), Some(401 | 403)) => Err(Failed::new(
+        Some(Err(error)) if matches!(error.status(), Some(401 | 403)) => Err(FailedStep::new(
             with_causes(error),
             "give a token (setting bearer_token, or BEARER_TOKEN), or a user in the URL; the given credentials were \
              refused",

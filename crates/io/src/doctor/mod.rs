@@ -1,10 +1,14 @@
 //! Diagnosis of the access to a file: each step in order, with its result, its time, and advice if it fails.
 
+use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::remote::foreign_for;
-use crate::url::{Protocol, is_foreign, protocol};
-use crate::{ByteSource, IoError, LocalSource, Settings, is_remote, open_remote, with_causes};
+use crate::url::{Protocol, is_foreign, is_object_set, protocol};
+use crate::{
+    ByteSource, IoError, LocalSource, Settings, is_remote, open_remote, pieces, with_causes,
+};
 
 mod certificate;
 mod http;
@@ -39,9 +43,28 @@ pub struct Check {
     pub advice: Option<String>,
 }
 
+/// A step that a caller makes.
+pub type Step<'a, T> = Box<dyn Fn() -> Result<T, FailedStep> + 'a>;
+
+/// An open source, and where it has something to read.
+pub type Readable = (Arc<dyn ByteSource>, Vec<Range<u64>>);
+
+/// How an ntuple in objects is opened, whose layout only the caller knows.
+pub struct NTupleSteps<'a> {
+    /// Steps before it is opened, by their names. They return notes.
+    pub before: Vec<(&'static str, Step<'a, String>)>,
+    /// Opens it, and finds pages in its source.
+    pub open: Step<'a, Readable>,
+}
+
 /// Checks the access to a file step by step, and reads at most `n_bytes` bytes. Steps after a failure are reported as
 /// not reached.
-pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
+pub fn examine(
+    url: &str,
+    settings: &Settings,
+    n_bytes: u64,
+    ntuple: &NTupleSteps<'_>,
+) -> Vec<Check> {
     let mut way = Way::default();
     // invalid settings are reported by the step that needs them
     let is_others = is_foreign(url) || foreign_for(url, settings).is_ok_and(|o| o.is_some());
@@ -50,6 +73,7 @@ pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
         Some(Protocol::Several | Protocol::Objects(None)) => {
             way.file(|| open_remote(url, settings))
         }
+        Some(Protocol::Daos) => None,
         _ if !is_remote(url) => {
             let path = crate::url::local_path(url);
             way.file(|| {
@@ -60,11 +84,18 @@ pub fn examine(url: &str, settings: &Settings, n_bytes: u64) -> Vec<Check> {
         Some(Protocol::Http) => http::examine(&mut way, url, settings),
         _ => object::examine(&mut way, url, settings),
     };
-    reading::examine(&mut way, source, settings, n_bytes);
+    let opened = match is_object_set(url) {
+        true => way.ntuple(ntuple),
+        false => source.map(|source| {
+            let size = source.meta().size;
+            (source, pieces(size, reading::PIECE).collect())
+        }),
+    };
+    reading::examine(&mut way, opened, settings, n_bytes);
     way.checks
 }
 
-type Opened = std::sync::Arc<dyn ByteSource>;
+type Opened = Arc<dyn ByteSource>;
 
 /// The result of a step: a value for later steps, and a note.
 struct Found<T> {
@@ -88,19 +119,23 @@ impl<T> Found<T> {
 }
 
 /// The error and advice of a failed step.
-struct Failed {
-    why: String,
-    advice: String,
+#[derive(Debug)]
+pub struct FailedStep {
+    /// The error, without secrets.
+    pub why: String,
+    /// The advice.
+    pub advice: String,
 }
 
-impl Failed {
-    fn new(why: impl Into<String>, advice: impl Into<String>) -> Self {
+impl FailedStep {
+    /// With an error and advice.
+    pub fn new(why: impl Into<String>, advice: impl Into<String>) -> Self {
         let (why, advice) = (why.into(), advice.into());
         Self { why, advice }
     }
 }
 
-impl From<IoError> for Failed {
+impl From<IoError> for FailedStep {
     fn from(error: IoError) -> Self {
         let advice = match error.kind() {
             "file-not-found" => "check the path: `fb ls DIRECTORY/` lists a directory",
@@ -128,7 +163,7 @@ impl Way {
     fn step<T>(
         &mut self,
         name: &'static str,
-        work: impl FnOnce() -> Result<Found<T>, Failed>,
+        work: impl FnOnce() -> Result<Found<T>, FailedStep>,
     ) -> Option<T> {
         let mut check = Check {
             name,
@@ -160,6 +195,18 @@ impl Way {
         }
         self.checks.push(check);
         value
+    }
+
+    /// Opens an ntuple whose pages are objects.
+    fn ntuple(&mut self, steps: &NTupleSteps<'_>) -> Option<Readable> {
+        for (name, step) in &steps.before {
+            self.step(name, || Ok(Found::new((), step()?)));
+        }
+        self.step("ntuple", || {
+            let opened = (steps.open)()?;
+            let note = format!("{} pages in its first cluster group", opened.1.len());
+            Ok(Found::new(opened, note))
+        })
     }
 
     /// Opens the file.

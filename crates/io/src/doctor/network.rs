@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::{Failed, Found, Way, certificate};
+use super::{FailedStep, Found, Way, certificate};
 use crate::Settings;
 use crate::runtime::wait_for;
 
@@ -30,10 +30,10 @@ pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Op
         let advice = "check the server's name, and the network of this machine";
         let found = match found {
             Ok(Ok(found)) => found,
-            Ok(Err(error)) => return Err(Failed::new(format!("{host}: {error}"), advice)),
+            Ok(Err(error)) => return Err(FailedStep::new(format!("{host}: {error}"), advice)),
             Err(_) => {
                 let why = format!("{host}: no answer for {} s", limit.as_secs_f32());
-                return Err(Failed::new(why, advice));
+                return Err(FailedStep::new(why, advice));
             }
         };
         let mut addresses: Vec<SocketAddr> = found.collect();
@@ -61,7 +61,7 @@ pub fn reach(way: &mut Way, url: &str, place: &Place, settings: &Settings) -> Op
             Some((time, address)) => {
                 Ok(Found::new(address, shown.join(", ")).taking(Some(time)))
             }
-            None => Err(Failed::new(
+            None => Err(FailedStep::new(
                 shown.join(", "),
                 format!(
                     "check the port ({port}); if nothing answers, a firewall may block it, or a proxy may be needed"
@@ -126,12 +126,12 @@ pub fn agreed(session: &TlsSession) -> String {
 }
 
 /// The reason for a TLS failure, with the certificate of the server.
-pub fn untrusted(session: &TlsSession, why: String) -> Failed {
+pub fn untrusted(session: &TlsSession, why: String) -> FailedStep {
     let advice = tls_advice(&why);
     let shown = agreed(session);
     let why = match shown.is_empty() {
         true => why,
         false => format!("{why}; {shown}"),
     };
-    Failed::new(why, advice)
+    FailedStep::new(why, advice)
 }

@@ -1,11 +1,12 @@
 //! Measures an open file: latency of small reads, throughput of large ones, and the settings in effect.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::{Found, Opened, Way};
+use super::{Found, Opened, Readable, Way};
 use crate::units::bytes;
-use crate::{IoError, Settings, SourceCost, SourceMeta, on_threads};
+use crate::{IoError, Settings, SourceCost, SourceMeta, on_threads, pieces};
 
 /// Number of small reads; the median counts.
 const SMALL_READS: u64 = 7;
@@ -13,8 +14,8 @@ const SMALL_READS: u64 = 7;
 /// Time limit of the measurement; a started read is finished.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Size in bytes of the ranges for measuring the throughput.
-const PIECE: u64 = 1 << 20;
+/// Largest size in bytes of the ranges for measuring the throughput.
+pub const PIECE: u64 = 1 << 20;
 
 /// The note if everything is in memory, so that nothing can be measured.
 const HELD: &str = "not measured: opening has read the whole file";
@@ -30,18 +31,26 @@ pub fn identity(meta: &SourceMeta) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// Measures reads of a source, which has something in these ranges.
 #[expect(clippy::cast_precision_loss, reason = "a rate of four digits")]
-pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_bytes: u64) {
+pub fn examine(way: &mut Way, opened: Option<Readable>, settings: &Settings, n_bytes: u64) {
+    let (source, ranges) = opened.unzip();
+    let ranges = ranges.unwrap_or_default();
     way.step("latency", || {
         let Some(source) = &source else {
             return Ok(Found::new((), ""));
         };
-        let size = source.meta().size;
+        let size = ranges
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum::<u64>();
         let before = source.traffic();
         let mut times = Vec::new();
         for i in 0..SMALL_READS.min(size) {
             // in the middle, where nothing was read ahead
-            let at = size / 3 + size / 3 / SMALL_READS * i;
+            let Some(at) = place(&ranges, size / 3 + size / 3 / SMALL_READS * i) else {
+                continue;
+            };
             let start = Instant::now();
             source.read_ranges(&[at..at + 1])?;
             times.push(start.elapsed());
@@ -61,7 +70,7 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
             return Ok(Found::new((), ""));
         };
         let (start, before) = (Instant::now(), source.traffic());
-        let (n_read, n_vectors) = read(source, cost?, n_bytes)?;
+        let (n_read, n_vectors) = read(source, &ranges, cost?, n_bytes)?;
         let time = start.elapsed();
         if before.is_some() && before == source.traffic() {
             return Ok(Found::new((), HELD).taking(None));
@@ -83,29 +92,59 @@ pub fn examine(way: &mut Way, source: Option<Opened>, settings: &Settings, n_byt
     });
 }
 
-/// Reads from the beginning, up to a number of bytes or a time limit; returns the numbers of bytes and of vector
-/// reads.
-fn read(source: &Opened, cost: SourceCost, n_bytes: u64) -> Result<(u64, u64), IoError> {
-    let end = source.meta().size.min(n_bytes);
+/// The place of a byte of these ranges.
+fn place(ranges: &[Range<u64>], mut number: u64) -> Option<u64> {
+    for range in ranges {
+        let size = range.end - range.start;
+        if number < size {
+            return Some(range.start + number);
+        }
+        number -= size;
+    }
+    None
+}
+
+/// Reads ranges, up to a number of bytes or a time limit; returns the numbers of bytes and of vector reads.
+fn read(
+    source: &Opened,
+    ranges: &[Range<u64>],
+    cost: SourceCost,
+    n_bytes: u64,
+) -> Result<(u64, u64), IoError> {
     let piece = PIECE.min(cost.largest_request);
-    let n_ranges = (cost.largest_vector / piece).clamp(1, cost.most_ranges as u64);
-    let vector = piece.saturating_mul(n_ranges);
-    let starts = (0..end.div_ceil(vector)).map(|i| i * vector).collect();
+    let (mut vectors, mut last, mut n_last) = (Vec::new(), Vec::new(), 0);
+    let mut left = n_bytes;
+    for range in ranges {
+        let end = range.end.min(range.start.saturating_add(left));
+        left -= end - range.start;
+        for part in pieces(end - range.start, piece) {
+            let part = range.start + part.start..range.start + part.end;
+            let n = part.end - part.start;
+            if last.len() == cost.most_ranges.max(1) || n_last + n > cost.largest_vector {
+                vectors.push(std::mem::take(&mut last));
+                n_last = 0;
+            }
+            last.push(part);
+            n_last += n;
+        }
+    }
+    vectors.push(last);
+    vectors.retain(|vector| !vector.is_empty());
     let (n_read, begin) = (AtomicU64::new(0), Instant::now());
     let threads = cost.concurrency.clamp(1, 64);
-    let done = on_threads(&mut vec![(); threads], starts, |(), start: u64| {
-        if begin.elapsed() > LONGEST {
-            return Ok(0);
-        }
-        let stop = end.min(start + vector);
-        let ranges: Vec<_> = (0..n_ranges)
-            .map(|i| start + i * piece..stop.min(start + (i + 1) * piece))
-            .filter(|range| range.start < range.end)
-            .collect();
-        source.read_ranges(&ranges)?;
-        n_read.fetch_add(stop - start, Relaxed);
-        Ok::<u64, IoError>(1)
-    })?;
+    let done = on_threads(
+        &mut vec![(); threads],
+        vectors,
+        |(), ranges: Vec<Range<u64>>| {
+            if begin.elapsed() > LONGEST {
+                return Ok(0);
+            }
+            source.read_ranges(&ranges)?;
+            let n = ranges.iter().map(|range| range.end - range.start).sum();
+            n_read.fetch_add(n, Relaxed);
+            Ok::<u64, IoError>(1)
+        },
+    )?;
     Ok((n_read.into_inner(), done.into_iter().sum()))
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use femtobarn_xrootd::{Client, File, OpenOptions, Trace, XrootdError, XrootdUrl};
 
 use super::network::{self, Place, agreed, untrusted};
-use super::{Failed, Found, Opened, Way};
+use super::{FailedStep, Found, Opened, Way};
 use crate::runtime::wait_for;
 use crate::source::{xrootd_client, xrootd_failed};
 use crate::url::public;
@@ -72,7 +72,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
         let Some((protocol, time)) = trace.protocol else {
             let why = error.map_or_else(String::new, |error| with_causes(&error));
             let advice = "check that an XRootD server listens on this port";
-            return Err(Failed::new(why, advice));
+            return Err(FailedStep::new(why, advice));
         };
         let version = protocol.version;
         let role = match protocol.flags.is_manager() {
@@ -96,7 +96,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
         (Some((session, _)), Some(XrootdError::Tls { why, .. })) => {
             Err(untrusted(session, why.clone()))
         }
-        (None, Some(error @ XrootdError::Tls { .. })) => Err(Failed::new(
+        (None, Some(error @ XrootdError::Tls { .. })) => Err(FailedStep::new(
             with_causes(error),
             "use root:// instead of roots:// if others may see the data",
         )),
@@ -116,7 +116,7 @@ fn handshake(way: &mut Way, shown: &str, target: Option<&(XrootdUrl, Client)>) {
             offered => format!("accepted: {}", offered.join(", ")),
         };
         match (&error, &trace.used) {
-            (Some(error), _) => Err(Failed::new(
+            (Some(error), _) => Err(FailedStep::new(
                 format!("{offered}; {}", with_causes(error)),
                 "see the guide on remote files for where tokens, keys and proxies are searched",
             )),

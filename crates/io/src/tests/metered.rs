@@ -8,7 +8,7 @@ use std::time::Duration;
 use femtobarn_testkit::{content, relay};
 
 use super::kinds::Place;
-use crate::{ByteSource, HeldSource, MeteredSource, Stage, examine};
+use crate::{ByteSource, HeldSource, MeteredSource, NTupleSteps, Stage, examine};
 
 /// The delay of each piece of an answer.
 const DELAY: Duration = Duration::from_millis(20);
@@ -119,7 +119,12 @@ fn the_doctor_measures_nothing_of_what_came_whole() {
         for (size, is_whole) in [(10_000, true), (1_000_000, false)] {
             place.put("f", &content(size));
             let port = place.server.port;
-            let checks = examine(&place.url(port, "f"), &place.settings(port, &[]), 64 << 20);
+            let none = NTupleSteps {
+                before: Vec::new(),
+                open: Box::new(|| unreachable!()),
+            };
+            let settings = place.settings(port, &[]);
+            let checks = examine(&place.url(port, "f"), &settings, 64 << 20, &none);
             for name in ["latency", "throughput"] {
                 let check = checks.iter().find(|check| check.name == name).unwrap();
                 let says_so = check
