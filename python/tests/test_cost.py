@@ -13,6 +13,7 @@ import numpy as np
 import object_servers
 import pytest
 from faulty_store import FaultyStore
+from page_stores import Daos
 
 import femtobarn as fb
 
@@ -131,6 +132,43 @@ def test_a_file_is_uploaded_and_read_by_the_predicted_requests(source, way, monk
     assert costs[".root"].objects == 1
     assert abs(costs[".root"].bytes - predicted.bytes) < 20_000
     assert costs[".root"].bytes_needed == predicted.bytes_needed
+
+
+@pytest.mark.parametrize("size", ["page", "1 MiB"])
+def test_an_ntuple_in_daos_costs_what_its_values_cost_as_objects(source, tmp_path, monkeypatch, size):
+    url = Daos(tmp_path, {}, monkeypatch).url("costs")
+    report = fb.clone(source, url, object_size=size)
+    costs = fb.cost(url, columns=COLUMNS)
+    assert any("in DAOS" in note for note in costs.notes)
+    assert (costs.ntuple, costs.num_entries) == ("Events", 60_000)
+    present = costs["present"]
+    assert (present.objects, present.bytes) == (report.delivery["objects"], report.delivery["bytes"])
+    if size == "page":
+        assert (present.requests, present.bytes_needed) == (costs["page"].requests, costs["page"].bytes_needed)
+    # the others are those of the same ntuple in a file
+    expected = fb.cost(source, columns=COLUMNS)
+    for layout in SIZES:
+        assert without_prices(costs[layout]) == without_prices(expected[layout])
+    assert costs[".root"].bytes_needed == expected["present"].bytes_needed
+    trace = tmp_path / "trace.csv"
+    with fb.record(trace), fb.open(f"{url}:Events") as ntuple:
+        ntuple.arrays(COLUMNS)
+    traced = fb.cost(f"{url}:Events", trace=trace)
+    assert without_prices(traced["page"]) == without_prices(costs["page"])
+    found = json.loads(subprocess.check_output([*PROGRAM, "cost", url, "--json", "--columns", ",".join(COLUMNS)]))
+    assert [layout["requests"] for layout in found["layouts"]] == [layout.requests for layout in costs.layouts]
+
+
+def test_what_is_in_daos_is_advised_like_a_file(source, tmp_path, monkeypatch):
+    url = Daos(tmp_path, {}, monkeypatch).url("advice")
+    fb.clone(source, url)
+    given = {"columns": COLUMNS, "round_trip": 0.05, "bandwidth": "100 MB"}
+    expected = fb.advise(source, "ntpl+s3://bucket/x", **given)
+    found = fb.advise(url, "ntpl+s3://bucket/x", **given)
+    assert found.expected["bytes_read"] == pytest.approx(expected.expected["bytes_read"], rel=0.05)
+    assert set(found.options) == set(expected.options)
+    command = [*PROGRAM, "migrate", url, f"ntpl+file://{tmp_path}/moved", "--advise"]
+    assert "fb migrate " in subprocess.check_output(command, text=True)
 
 
 def test_large_objects_are_sent_in_the_predicted_parts(way, tmp_path):
@@ -276,10 +314,29 @@ def test_advice_names_the_kind_of_the_destination(source, tmp_path):
     file = fb.advise(source, tmp_path / "x.root")
     assert (file.destination, file.expected["objects"], file.expected["puts"]) == ("file", 1, 0)
     assert "object_size" not in file.options
-    assert fb.advise(source, "s3://bucket/x.root").destination == "remote file"
+    assert fb.advise(source, "root://server//x.root").destination == "remote file"
     daos = fb.advise(source, "daos://pool/container")
     assert daos.destination == "daos"
     assert daos.options["object_size"] not in {"cluster", "64MiB"}
+
+
+def test_advice_for_a_file_in_a_bucket_has_prices(source, way, monkeypatch, tmp_path):
+    # 150 MB that no codec makes smaller: several parts
+    path = tmp_path / "large.root"
+    noise = np.random.default_rng(3).integers(0, 256, 150_000_000, dtype="u1")
+    fb.write(path, {"noise": noise}, "Events", compression="none", cluster_size="50 MB")
+    advice = fb.advise(path, "s3://private/advice.root")
+    assert (advice.destination, advice.expected["objects"]) == ("object", 1)
+    assert "object_size" not in advice.options
+    monkeypatch.setenv("FEMTOBARN_ENDPOINT", way.endpoint)
+    fb.migrate(path, "s3://private/advice.root", **advice.options)
+    assert advice.expected["puts"] == way.count("PUT") + way.count("POST")
+    prices = fb.cost(path).prices
+    expected = advice.expected["puts"] * prices["put_per_1000"] / 1e3
+    expected += advice.expected["requests"] * prices["get_per_10000"] / 1e4
+    expected += advice.expected["bytes"] * prices["storage_per_gb_month"] / 1e9
+    assert advice.expected["price"] == pytest.approx(expected)
+    assert fb.advise(path, "https://server/advice.root").expected["price"] == 0
 
 
 def test_only_what_is_moved_counts(source, tmp_path):

@@ -243,7 +243,7 @@ class Advice(Value):
     Parameters
     ----------
     destination : str
-        "file", "remote file", "objects" or "daos".
+        "file", "remote file", "object" (a file in a bucket), "objects" or "daos".
     options : dict of str to str
         The shape, as keyword arguments of `migrate`: `compression`, `cluster_size`, `page_size`, and `object_size` if
         the destination has objects.

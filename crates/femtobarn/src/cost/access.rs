@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use femtobarn_io::{Operation, object_address, public};
+use femtobarn_io::{Operation, is_daos, object_address, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::read::storage::cost_of;
@@ -146,7 +146,10 @@ fn stored(reader: &Reader, pages: &[PageNumber]) -> Result<Vec<StoredRange>, RNT
 /// The pages of an ntuple that a trace has read, for each time that its file was opened. Ranges that are only read to open
 /// a file are left out.
 pub(super) fn recorded(trace: &Trace, reader: &Reader) -> Result<Access, RNTupleError> {
-    let url = public(reader.url());
+    let mut url = public(reader.url());
+    if is_daos(&url) {
+        url = format!("{url}:{}", reader.path());
+    }
     let files = trace.files();
     let name = |url: &str| url.rsplit('/').next().unwrap_or_default().to_owned();
     let is_same = |shown: &str| shown == url || shown.ends_with(&format!("/{url}"));

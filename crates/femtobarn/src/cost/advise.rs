@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use femtobarn_codec::settings_name;
-use femtobarn_io::units::{bytes, count, plural, real, seconds};
+use femtobarn_io::units::{bytes, plural, real, seconds};
 use femtobarn_io::{
-    AsObject, ByteSource, Settings, SourceCost, SparseMemory, Uploads, is_daos, is_object_set,
-    is_remote,
+    AsObject, ByteSource, ObjectSink, Settings, SourceCost, SparseMemory, Uploads, is_daos,
+    is_object, is_object_set, is_remote,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::SourceStore;
@@ -26,6 +26,7 @@ use super::layout::{Granularity, Opened};
 use super::sample::{ColumnVolume, Trial, trials, volumes};
 use super::{CostOptions, Prices};
 use crate::choice::Choice;
+use crate::daos::with_name;
 use crate::open::open_source_with;
 use crate::target::Target;
 
@@ -58,6 +59,8 @@ pub enum Destination {
     File,
     /// A ROOT file on a server.
     RemoteFile,
+    /// A ROOT file that is an object of an object store.
+    Object,
     /// An object store.
     Objects,
     /// DAOS.
@@ -68,6 +71,7 @@ impl Choice for Destination {
     const ALL: &[(&str, Self)] = &[
         ("file", Self::File),
         ("remote file", Self::RemoteFile),
+        ("object", Self::Object),
         ("objects", Self::Objects),
         ("daos", Self::Daos),
     ];
@@ -80,13 +84,19 @@ impl Destination {
         match url {
             _ if is_daos(url) => Self::Daos,
             _ if is_object_set(url) => Self::Objects,
+            _ if is_object(url) => Self::Object,
             _ if is_remote(url) => Self::RemoteFile,
             _ => Self::File,
         }
     }
 
     fn is_file(self) -> bool {
-        matches!(self, Self::File | Self::RemoteFile)
+        matches!(self, Self::File | Self::RemoteFile | Self::Object)
+    }
+
+    /// Whether it is in an object store, where requests have prices.
+    fn has_prices(self) -> bool {
+        matches!(self, Self::Object | Self::Objects)
     }
 }
 
@@ -116,7 +126,9 @@ impl AdviceOptions {
     pub fn new(cost: CostOptions, destination: Destination) -> Self {
         let round_trip = match destination {
             Destination::File | Destination::Daos => Duration::from_micros(100),
-            Destination::RemoteFile | Destination::Objects => Duration::from_millis(20),
+            Destination::RemoteFile | Destination::Object | Destination::Objects => {
+                Duration::from_millis(20)
+            }
         };
         Self {
             cost,
@@ -150,7 +162,7 @@ pub struct Expected {
     pub clusters: u64,
     /// Number of objects, or of values.
     pub objects: u64,
-    /// Requests that write; not of a file.
+    /// Requests that write; not of a file, unless it is an object.
     pub puts: u64,
     /// Size of the pages.
     pub bytes: u64,
@@ -194,7 +206,7 @@ struct Model<'a> {
 /// If the ntuple cannot be read, is a tree, or a name or the trace does not fit.
 pub fn advise(target: &Target, options: &AdviceOptions) -> Result<Advice, RNTupleError> {
     let settings = Settings::new(&target.file, options.cost.settings.clone())?;
-    let source = open_source_with(&target.file, &settings)?;
+    let source = open_source_with(&with_name(&target.file, target.name.as_deref()), &settings)?;
     let opened = Opened::new(source, target.name.as_deref(), &settings)?;
     let taken = columns_of(&opened, &options.fields)?;
     let read = read_columns(&opened, &options.cost)?;
@@ -238,7 +250,7 @@ pub fn choose(
     let memory = Arc::new(SparseMemory::default()).source("mem:candidate");
     // objects are read with the costs of their store, a file with those of an unknown source
     let source: Arc<dyn ByteSource> = match options.destination {
-        Destination::Objects => AsObject::open(memory, &Settings::default())?,
+        Destination::Object | Destination::Objects => AsObject::open(memory, &Settings::default())?,
         _ => memory,
     };
     let cost = source.cost();
@@ -402,7 +414,7 @@ impl Model<'_> {
 
     fn object_sizes(&self) -> Vec<Option<ObjectSize>> {
         match self.options.destination {
-            Destination::File | Destination::RemoteFile => vec![None],
+            Destination::File | Destination::RemoteFile | Destination::Object => vec![None],
             Destination::Objects => OBJECTS.into_iter().map(Some).collect(),
             // values belong to one column of a cluster
             Destination::Daos => {
@@ -455,7 +467,9 @@ impl Model<'_> {
         let envelopes = 3;
         let bytes = cluster.objects.iter().sum::<u64>() * n_clusters;
         let (mut puts, mut price) = (0, 0.0);
-        if !options.destination.is_file() {
+        if options.destination == Destination::Object {
+            puts = ObjectSink::upload_requests(bytes, &Settings::default())?.puts;
+        } else if !options.destination.is_file() {
             puts = envelopes + 1;
             for &object in &cluster.objects {
                 puts += match options.destination {
@@ -466,15 +480,15 @@ impl Model<'_> {
                 };
             }
         }
-        if options.destination == Destination::Objects {
+        if options.destination.has_prices() {
             let prices = &options.cost.prices;
             price = prices.requests(puts, requests + 4) + prices.month(bytes);
         }
         Ok(Expected {
             clusters: n_clusters,
-            objects: match options.destination {
-                Destination::File | Destination::RemoteFile => 1,
-                _ => envelopes + cluster.objects.len() as u64 * n_clusters,
+            objects: match options.destination.is_file() {
+                true => 1,
+                false => envelopes + cluster.objects.len() as u64 * n_clusters,
             },
             puts,
             bytes,
@@ -600,8 +614,8 @@ impl Advice {
         let written = match expected.puts {
             0 => String::new(),
             n => format!(
-                " in {} objects by {}",
-                count(expected.objects),
+                " in {} by {}",
+                plural(expected.objects, "object"),
                 plural(n, "request")
             ),
         };

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use femtobarn_io::units::bytes;
 use femtobarn_io::{
     AsObject, ByteSource, ObjectSink, Settings, SparseMemory, UploadRequests, Uploads,
-    anchor_range, is_object_set,
+    anchor_range, is_daos, is_object_set,
 };
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::read::Reader;
+use femtobarn_rntuple::read::{Reader, ReaderOptions};
 use femtobarn_rntuple::spec::StoredRange;
 use femtobarn_rntuple::write::{
     MergeOptions, NTupleMerger, ObjectSize, ObjectSketch, PageSink, Rebuild, WriteOptions,
 };
 use femtobarn_rootfile::{FileWriter, Uuid};
 
+use crate::daos::{open_ntuple, values_of};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 
@@ -78,6 +79,9 @@ impl Opened {
         name: Option<&str>,
         settings: &Settings,
     ) -> Result<Self, RNTupleError> {
+        if is_daos(source.url()) {
+            return Self::in_daos(&source, name, settings);
+        }
         let source = AsObject::open(source, settings)?;
         let ntuple = NTuple::open_source(source.clone(), name, OpenOptions::default())?;
         let reader = ntuple.readers().first().cloned();
@@ -85,6 +89,26 @@ impl Opened {
         Ok(Self {
             source,
             ntuple,
+            reader,
+        })
+    }
+
+    /// Opens an ntuple of a container, as if its values were objects.
+    fn in_daos(
+        container: &Arc<dyn ByteSource>,
+        name: Option<&str>,
+        settings: &Settings,
+    ) -> Result<Self, RNTupleError> {
+        let options = OpenOptions::default();
+        let found = NTuple::open_source(container.clone(), name, options)?;
+        let found = found.readers().first().map(|reader| reader.path());
+        let name = found.unwrap_or_default();
+        let source = AsObject::open(values_of(container, name)?, settings)?;
+        let reader = open_ntuple(source.clone(), name, ReaderOptions::default())?;
+        let reader = Arc::new(reader);
+        Ok(Self {
+            ntuple: NTuple::of(vec![reader.clone()]),
+            source,
             reader,
         })
     }

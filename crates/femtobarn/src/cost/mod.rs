@@ -19,7 +19,7 @@ mod sample;
 use std::collections::BTreeMap;
 
 use femtobarn_io::units::real;
-use femtobarn_io::{Settings, UploadRequests};
+use femtobarn_io::{Settings, UploadRequests, is_daos};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use serde_json::{Value, json};
@@ -30,6 +30,7 @@ pub use layout::Granularity;
 pub use prices::Prices;
 pub use sample::{ColumnVolume, Trial};
 
+use crate::daos::with_name;
 use crate::open::open_source_with;
 use crate::replay::Trace;
 use crate::target::Target;
@@ -111,7 +112,7 @@ pub struct Costs {
 pub fn cost(target: &Target, options: &CostOptions) -> Result<Costs, RNTupleError> {
     let file = target.file.as_str();
     let settings = Settings::new(file, options.settings.clone())?;
-    let source = open_source_with(file, &settings)?;
+    let source = open_source_with(&with_name(file, target.name.as_deref()), &settings)?;
     let open = || Opened::new(source.clone(), target.name.as_deref(), &settings);
     let present = open()?;
     let reader = &present.reader;
@@ -145,6 +146,11 @@ pub fn cost(target: &Target, options: &CostOptions) -> Result<Costs, RNTupleErro
     if present.is_file() {
         let note =
             "the present layout is a file: its numbers are those of the same file as one object";
+        notes.push(note.to_owned());
+    }
+    if is_daos(file) {
+        let note =
+            "the present layout is in DAOS: its numbers are those of the same values as objects";
         notes.push(note.to_owned());
     }
     if !reader.descriptor().attribute_sets.is_empty() {
