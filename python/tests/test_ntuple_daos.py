@@ -520,6 +520,70 @@ def test_what_a_killed_writer_leaves_is_invisible_and_swept(daos):
     assert fb.open(url).verify().ok
 
 
+WRITER_OF_SETS = """
+import json, sys, time
+import numpy as np
+import femtobarn as fb
+file = fb.recreate(sys.argv[1], storage_options=json.loads(sys.argv[2]))
+events = file.mkrntuple("Events", {"x": "float64"})
+runs = events.mkattributes("runs", {"run": "int32"})
+for n in range(20):
+    events.extend({"x": np.random.rand(200_000)})
+    runs.append(200_000 * n, 200_000 * (n + 1), {"run": n})
+    events.commit_cluster()
+if sys.argv[3:]:
+    file.close()
+print("written", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"object_class": "S1"}])
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_a_sweep_finds_attribute_sets_and_other_classes(faulty, options, when):
+    url = faulty.url()
+    command = [sys.executable, "-c", WRITER_OF_SETS, url, json.dumps(options), *(["close"] if when == "late" else [])]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert writer.stdout.readline() == "written\n"
+    # the writer is alive, or what it has written is complete
+    before = faulty.sizes(url)
+    found = json.loads(fb_program("sweep", url, "--json", "--age", "0" if when == "late" else "3600"))
+    assert (found["objects"], faulty.sizes(url)) == ([], before)
+    writer.kill()
+    writer.communicate()
+    if when == "late":
+        assert fb.open(url).attributes["runs"]["run"].array().to_list() == list(range(20))
+        # as if it had been killed after its attribute set was complete, and before its own anchor
+        for path in (faulty.folder / url.removeprefix("daos://")).glob("*87d4b929.ffffffffffffffff/*/*"):
+            path.unlink()
+    assert list(fb.ls(url)) == []
+    plan = json.loads(fb_program("sweep", f"{url}:Events", "--json", "--age", "0", "--dry-run"))
+    assert any("_clone/runs" in name for name in plan["objects"])
+    assert faulty.sizes(url)
+    found = json.loads(fb_program("sweep", f"{url}:Events", "--json", "--age", "0"))
+    assert (found["objects"], found["bytes"]) == (plan["objects"], plan["bytes"])
+    assert faulty.sizes(url) == {}
+
+
+def test_a_replaced_ntuple_leaves_nothing_of_its_attribute_sets(faulty):
+    url = faulty.url()
+
+    def write(*sets):
+        with fb.recreate(url) as file:
+            events = file.mkrntuple("Events", {"x": "int32"})
+            sets = [events.mkattributes(name, {"run": "int32"}) for name in sets]
+            events.extend({"x": [1, 2, 3]})
+            for one in sets:
+                one.append(0, 3, {"run": 1})
+
+    write()
+    n_values = len(faulty.sizes(url))
+    write("runs", "lumi")
+    assert len(faulty.sizes(url)) > n_values + 10
+    write()
+    assert len(faulty.sizes(url)) == n_values
+
+
 def test_a_writer_that_is_killed_while_it_replaces_leaves_the_old_ntuple(daos):
     url = daos.url()
     fb.write(url, {"x": np.arange(1000.0)})

@@ -38,7 +38,7 @@ pub use container::Container;
 pub use error::DaosError;
 pub use key::{ObjectClass, ValueKey};
 pub use library::load;
-pub use names::{add_name, names, remove_name};
+pub use names::{add_name, names, names_and_classes, remove_name};
 pub use options::{Existing, Fetch, Settings, Update};
 pub use values::{Envelopes, NTupleValues};
 

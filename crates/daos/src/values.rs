@@ -43,8 +43,20 @@ impl NTupleValues {
     /// # Errors
     /// If the class does not exist, or the container does not allow it.
     pub fn new(container: Arc<Container>, name: &str, class: &str) -> Result<Self, DaosError> {
-        let anchor = container.class("")?;
         let class = container.class(class)?;
+        Self::in_class(container, name, class)
+    }
+
+    /// The same, of a class that DAOS has resolved.
+    ///
+    /// # Errors
+    /// If the container does not allow the class of anchors.
+    pub fn in_class(
+        container: Arc<Container>,
+        name: &str,
+        class: ObjectClass,
+    ) -> Result<Self, DaosError> {
+        let anchor = container.class("")?;
         let index = ntuple_index(name);
         let places = Places {
             index,
@@ -344,6 +356,15 @@ impl NTupleValues {
     pub fn named(&self, name: &str) -> Self {
         let mut own = self.clone();
         own.places.index = ntuple_index(name);
+        own.envelopes = None;
+        own
+    }
+
+    /// The values of the ntuple with another index, in the same class.
+    #[must_use]
+    pub fn of_index(&self, index: u32) -> Self {
+        let mut own = self.clone();
+        (own.places.index, own.places.values) = (index, index);
         own.envelopes = None;
         own
     }

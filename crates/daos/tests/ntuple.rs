@@ -10,7 +10,10 @@
 
 mod common;
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use common::{Daos, unused};
@@ -19,7 +22,8 @@ use femtobarn_daos::mapping::{
     splice,
 };
 use femtobarn_daos::{
-    Container, Envelopes, Existing, NTupleValues, Update, ValueKey, add_name, names, remove_name,
+    Container, Envelopes, Existing, NTupleValues, ObjectClass, Update, ValueKey, add_name, names,
+    names_and_classes, remove_name,
 };
 
 fn anchor(envelopes: &Envelopes) -> DaosAnchor {
@@ -219,6 +223,40 @@ fn an_existing_ntuple_is_refused_or_replaced_as_a_whole() {
     found.remove_envelopes().unwrap();
 }
 
+#[test]
+fn header_and_footer_are_those_of_the_anchor_also_of_one_that_is_being_replaced() {
+    let daos = Daos::any();
+    let container = daos.shared();
+    let name = name();
+    let values = NTupleValues::new(container.clone(), &name, "").unwrap();
+    let all: Vec<Envelopes> = (1..20).map(|n| envelopes(&"long ".repeat(n))).collect();
+    let publish = |own: &Envelopes| {
+        let published = values.publish(own, &anchor(own), Existing::Replaced);
+        published.unwrap();
+    };
+    publish(&all[0]);
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for own in all.iter().cycle().take(300) {
+                publish(own);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            is_done.store(true, Ordering::Relaxed);
+        });
+        let mut seen = HashSet::new();
+        while !is_done.load(Ordering::Relaxed) {
+            let (found, read) = find(&container, &name).unwrap();
+            let own = found.envelopes().unwrap();
+            assert!(all.contains(own));
+            assert_eq!(read, anchor(own));
+            seen.insert(own.header.len());
+        }
+        assert!(seen.len() > 10, "{seen:?}");
+    });
+    values.remove_envelopes().unwrap();
+}
+
 /// Writes values as ROOT does.
 fn write(container: &Container, values: Vec<(ValueKey, Bytes)>) {
     let update = |(key, value)| Update {
@@ -375,15 +413,29 @@ fn names_are_listed_until_they_are_removed() {
     let container = daos.container();
     let mut own = [name(), name()];
     own.sort();
+    let [chosen, other] = ["", "S2"].map(|class| container.class(class).unwrap());
     for name in own.iter().chain(&own[..1]) {
-        add_name(&container, name).unwrap();
+        add_name(&container, name, chosen).unwrap();
+    }
+    // each class of a name is known, and attribute sets are not among ntuples
+    let set = format!("{}/0/_clone/runs", own[0]);
+    for name in [&own[0], &set] {
+        add_name(&container, name, other).unwrap();
+    }
+    let all = names_and_classes(&container).unwrap();
+    for known in [(&own[0], chosen), (&own[0], other), (&set, other)] {
+        let is_it = |(name, class): &&(String, ObjectClass)| (name, *class) == known;
+        assert_eq!(all.iter().filter(is_it).count(), 1, "{known:?}");
     }
     let is_own = |name: &String| own.contains(name);
     let found = |container| names(container).unwrap().into_iter().filter(is_own);
     assert!(found(&container).eq(own.clone()));
-    remove_name(&container, &own[0]).unwrap();
+    remove_name(&container, &own[0], other).unwrap();
+    remove_name(&container, &set, other).unwrap();
+    assert!(found(&container).eq(own.clone()));
+    remove_name(&container, &own[0], chosen).unwrap();
     assert!(found(&container).eq(own[1..].iter().cloned()));
-    remove_name(&container, &own[1]).unwrap();
+    remove_name(&container, &own[1], chosen).unwrap();
 }
 
 #[test]

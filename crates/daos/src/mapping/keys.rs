@@ -108,12 +108,14 @@ impl Places {
     }
 }
 
-/// The name of an ntuple, among those of its container: the value of an object with an index that no ntuple has.
-pub(crate) fn name_of(class: ObjectClass, index: u32) -> ValueKey {
+/// The name of an ntuple, among those of its container: the value of an object with an index that no ntuple has. Its akey has
+/// the class of the ntuple's values, or 0 if DAOS chose it, and the index.
+pub(crate) fn name_of(chosen: ObjectClass, class: ObjectClass, index: u32) -> ValueKey {
+    let bits = if class == chosen { 0 } else { class.bits() };
     ValueKey {
-        object: class.object(METADATA, 0),
+        object: chosen.object(METADATA, 0),
         dkey: DKEY,
-        akey: index.into(),
+        akey: u64::from(bits) << 32 | u64::from(index),
     }
 }
 

@@ -336,8 +336,9 @@ impl Drop for DaosSink {
             }
             // the names of other writers stay
             let is_there = || self.find(&own.name).is_ok_and(|found| found.is_some());
-            if !is_there() && remove_name(&self.container, &own.name).is_ok() && is_there() {
-                let _ = add_name(&self.container, &own.name);
+            let (container, name, class) = (&self.container, &own.name, own.class());
+            if !is_there() && remove_name(container, name, class).is_ok() && is_there() {
+                let _ = add_name(container, name, class);
             }
         }
     }
@@ -403,9 +404,9 @@ impl PageSink for DaosSink {
         self.check_place(place)?;
         let replaced = self.replaced(place.name)?;
         let next = next_block(replaced.as_ref());
-        let named = add_name(&self.container, place.name);
-        named.map_err(|error| unwritten(&self.url, error))?;
         let own = self.writing(place.name, self.values(place.name)?, next);
+        let named = add_name(&self.container, place.name, own.class());
+        named.map_err(|error| unwritten(&self.url, error))?;
         self.current = self.ntuples.len();
         self.ntuples.push((own, replaced));
         Ok(())

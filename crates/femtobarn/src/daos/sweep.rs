@@ -4,14 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use femtobarn_daos::mapping::{DaosAnchor, LISTS};
-use femtobarn_daos::{Address, Container, DaosError, NTupleValues, names, remove_name};
+use femtobarn_daos::mapping::{DaosAnchor, LISTS, ntuple_index};
+use femtobarn_daos::{
+    Address, Container, DaosError, NTupleValues, ObjectClass, names_and_classes, remove_name,
+};
 use femtobarn_io::{IoError, Settings, is_daos};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::ObjectsLeft;
 
-use super::source::{number_of, open_values, set_base, set_name};
+use super::source::{number_of, open_values, owner_of, set_base, set_name};
 use super::writing::{BLOCK, behind, claims, existing, preview_name, read_claim};
 use super::{requests_by, unopened, unread, unwritten};
 
@@ -21,7 +23,8 @@ pub(super) struct Old {
     values: NTupleValues,
     /// Numbers of pages and page lists, and of claims.
     numbers: Vec<u64>,
-    sets: Vec<Old>,
+    /// Attribute sets, by the names of their ntuples.
+    sets: Vec<(String, Old)>,
 }
 
 impl Old {
@@ -54,7 +57,7 @@ impl Old {
             let found = NTupleValues::find(values.container().clone(), &name);
             let found = found.map_err(|error| unread(reader.url(), error))?;
             if let Some((values, anchor)) = found {
-                sets.push(Self::of(values, &anchor, &set)?);
+                sets.push((name, Self::of(values, &anchor, &set)?));
             }
         }
         Ok(Self {
@@ -70,9 +73,10 @@ impl Old {
 
     /// Removes the values, but not header, footer and anchor, which another ntuple has by now.
     pub fn remove(&self) -> Result<(), DaosError> {
-        for set in &self.sets {
+        for (name, set) in &self.sets {
             set.values.remove_envelopes()?;
             set.remove()?;
+            remove_name(set.values.container(), name, set.values.places().pages)?;
         }
         self.values.remove(self.numbers.iter().copied())
     }
@@ -95,80 +99,121 @@ pub fn sweep_objects(
     let (address, wanted) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
     let container = Container::open(&address, requests_by(settings)?);
     let container = Arc::new(container.map_err(|error| unopened(url, error))?);
-    let names = match wanted {
-        Some(name) => vec![name.to_owned()],
-        None => names(&container).map_err(|error| unread(url, error))?,
-    };
-    let mut all = ObjectsLeft::default();
-    let url = address.to_string();
-    for name in names {
-        let place = (url.as_str(), name.as_str());
-        sweep(&container, place, settings, (age, deletes), &mut all)?;
+    let failed = |error| unread(url, error);
+    let mut names = names_and_classes(&container).map_err(failed)?;
+    if let Some(wanted) = wanted {
+        let index = ntuple_index(wanted);
+        names.retain(|(name, _)| name == wanted || owner_of(name).is_some_and(|it| it.0 == index));
+        let usual = (wanted.to_owned(), container.class("").map_err(failed)?);
+        if !names.contains(&usual) {
+            names.push(usual);
+        }
     }
-    Ok(all)
+    // sets are left if the claims of their ntuples are
+    names.sort_by_key(|(name, _)| owner_of(name).is_some());
+    let mut sweep = Sweep {
+        container,
+        url: &address.to_string(),
+        settings,
+        age,
+        deletes,
+        all: ObjectsLeft::default(),
+        claims: BTreeSet::new(),
+    };
+    for (name, class) in names {
+        sweep.name(&name, class)?;
+    }
+    Ok(sweep.all)
 }
 
-fn sweep(
-    container: &Arc<Container>,
-    (url, name): (&str, &str),
-    settings: &Settings,
-    (age, deletes): (Duration, bool),
-    all: &mut ObjectsLeft,
-) -> Result<(), RNTupleError> {
-    let failed = |error| -> IoError { unread(url, error) };
-    let class = settings.text("object_class")?.unwrap_or_default();
-    let own = NTupleValues::new(container.clone(), name, &class).map_err(failed)?;
-    // listed before: what is written meanwhile is not removed
-    let lists = own.lists().map_err(failed)?;
-    let found = NTupleValues::find(container.clone(), name).map_err(failed)?;
-    let used: BTreeSet<u64> = match &found {
-        None => BTreeSet::new(),
-        Some((values, anchor)) => {
-            let reader = open_values(values.clone(), anchor, (url, name), settings)?;
-            let old = Old::of(values.clone(), anchor, &reader)?;
-            old.numbers.into_iter().collect()
-        }
-    };
-    all.used += used.len() as u64;
-    let mut is_young = false;
-    for &claim in lists.iter().filter(|&&list| list % BLOCK == 0) {
-        let (_, mark) = read_claim(&own, claim).map_err(failed)?;
-        // a complete ntuple has only what it uses, unless it was written in steps
-        if used.contains(&claim) && mark.is_none() {
-            continue;
-        }
-        let [pages, _] = behind(&used, claim);
-        let mut numbers: Vec<u64> = lists
-            .iter()
-            .copied()
-            .filter(|list| claim == list / BLOCK * BLOCK && !used.contains(list))
-            .collect();
-        numbers.extend(existing(&own, [pages]).map_err(failed)?);
-        // now: who resumes claims the block again
-        let (written, _) = read_claim(&own, claim).map_err(failed)?;
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        if now.saturating_sub(written) < age {
-            all.young += numbers.len() as u64;
-            is_young = true;
-            continue;
-        }
-        let sizes = own.sizes(&numbers).map_err(failed)?;
-        all.bytes += sizes.into_iter().flatten().sum::<u64>();
-        all.names
-            .extend(numbers.iter().map(|number| format!("{name}: {number}")));
-        if deletes {
-            let failed = |error| unwritten(url, error);
-            let index = own.places().values;
-            let mut previews = vec![preview_name(index, claim - LISTS)];
-            previews.extend(mark.map(|mark| preview_name(index, mark)));
-            for name in previews {
-                own.named(&name).remove_envelopes().map_err(failed)?;
+struct Sweep<'a> {
+    container: Arc<Container>,
+    url: &'a str,
+    settings: &'a Settings,
+    age: Duration,
+    deletes: bool,
+    all: ObjectsLeft,
+    /// The claims that were found to be left, by index and first number.
+    claims: BTreeSet<(u32, u64)>,
+}
+
+impl Sweep<'_> {
+    /// Removes what is left of one name.
+    fn name(&mut self, name: &str, class: ObjectClass) -> Result<(), RNTupleError> {
+        let url = self.url;
+        let failed = |error| -> IoError { unread(url, error) };
+        let own = NTupleValues::in_class(self.container.clone(), name, class).map_err(failed)?;
+        // listed before: what is written meanwhile is not removed
+        let lists = own.lists().map_err(failed)?;
+        let owner = owner_of(name).map(|(index, block)| (index, LISTS + block));
+        let found = match owner {
+            Some((index, claim)) => {
+                // only the writer of the ntuple renews its claim
+                let claims = own.of_index(index).sizes(&[claim]).map_err(failed)?;
+                let is_owned = claims.iter().any(Option::is_some);
+                if is_owned && !self.claims.contains(&(index, claim)) {
+                    return Ok(());
+                }
+                None
             }
-            own.remove(numbers).map_err(failed)?;
+            None => NTupleValues::find(self.container.clone(), name).map_err(failed)?,
+        };
+        let used: BTreeSet<u64> = match &found {
+            Some((values, anchor)) if values.places().pages == class => {
+                let reader = open_values(values.clone(), anchor, (url, name), self.settings)?;
+                let old = Old::of(values.clone(), anchor, &reader)?;
+                old.numbers.into_iter().collect()
+            }
+            _ => BTreeSet::new(),
+        };
+        self.all.used += used.len() as u64;
+        let index = own.places().values;
+        let mut is_young = false;
+        for &claim in lists.iter().filter(|&&list| list % BLOCK == 0) {
+            let (_, mark) = read_claim(&own, claim).map_err(failed)?;
+            // a complete ntuple has only what it uses, unless it was written in steps
+            if used.contains(&claim) && mark.is_none() {
+                continue;
+            }
+            let [pages, _] = behind(&used, claim);
+            let mut numbers: Vec<u64> = lists
+                .iter()
+                .copied()
+                .filter(|list| claim == list / BLOCK * BLOCK && !used.contains(list))
+                .collect();
+            numbers.extend(existing(&own, [pages]).map_err(failed)?);
+            // now: who resumes claims the block again
+            let (written, _) = read_claim(&own, claim).map_err(failed)?;
+            let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+            if now.saturating_sub(written) < self.age {
+                self.all.young += numbers.len() as u64;
+                is_young = true;
+                continue;
+            }
+            if !used.contains(&claim) {
+                self.claims.insert((index, claim));
+            }
+            let sizes = own.sizes(&numbers).map_err(failed)?;
+            self.all.bytes += sizes.into_iter().flatten().sum::<u64>();
+            let names = numbers.iter().map(|number| format!("{name}: {number}"));
+            self.all.names.extend(names);
+            if self.deletes {
+                let failed = |error| unwritten(url, error);
+                let mut previews = vec![preview_name(index, claim - LISTS)];
+                previews.extend(mark.map(|mark| preview_name(index, mark)));
+                for name in previews {
+                    own.named(&name).remove_envelopes().map_err(failed)?;
+                }
+                own.remove(numbers).map_err(failed)?;
+            }
         }
+        if self.deletes && found.is_none() && !is_young {
+            let failed = |error| unwritten(url, error);
+            if owner.is_some() {
+                own.remove_envelopes().map_err(failed)?;
+            }
+            remove_name(&self.container, name, class).map_err(failed)?;
+        }
+        Ok(())
     }
-    if deletes && found.is_none() && !is_young {
-        remove_name(container, name).map_err(|error| unwritten(url, error))?;
-    }
-    Ok(())
 }

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use femtobarn_daos::mapping::{
     DaosAnchor, FOOTER, HEADER, LISTS, Piece, SPLICE_BYTES, Spliced, splice,
 };
-use femtobarn_daos::{Container, DaosError, Envelopes, Existing, NTupleValues};
+use femtobarn_daos::{
+    Container, DaosError, Envelopes, Existing, NTupleValues, ObjectClass, add_name, remove_name,
+};
 use femtobarn_io::IoError;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::{Anchor, EnvelopeLink, PageAddress};
@@ -259,6 +261,11 @@ impl Writing {
 
     pub fn is_published(&self) -> bool {
         self.is_published
+    }
+
+    /// The class of the values.
+    pub fn class(&self) -> ObjectClass {
+        self.values.places().pages
     }
 
     /// Takes header and footer for those of the ntuple so far: by the numbers that readers give them, whose descriptors are
@@ -612,6 +619,9 @@ impl PageSink for Writing {
             let container: Arc<Container> = self.values.container().clone();
             let values = NTupleValues::new(container, &full, &self.class);
             let values = values.map_err(|error| self.failed(error))?;
+            // a sweep finds by it what a killed writer has left
+            let named = add_name(values.container(), &full, values.places().pages);
+            named.map_err(|error| self.failed(error))?;
             let place = (self.url.as_str(), full.as_str());
             let set = Self::new(place, values, &self.class, self.object_size, 0);
             self.sets.insert(name.to_owned(), set);
@@ -645,6 +655,14 @@ impl Drop for Writing {
         let _ = self.remove_own_name();
         let numbers = self.blocks.iter().flat_map(Block::numbers).flatten();
         let _ = self.values.remove(numbers);
+        for (_, set) in mem::take(&mut self.sets) {
+            if set.is_abandoned() {
+                let (container, name, class) =
+                    (self.values.container(), set.name.clone(), set.class());
+                drop(set);
+                let _ = remove_name(container, &name, class);
+            }
+        }
     }
 }
 
