@@ -41,7 +41,7 @@ class DaskExecutor:
     @property
     def _max_workers(self) -> int:
         """The number of threads of all workers, as executors of concurrent.futures have it."""
-        return max(sum(self._asked(self.client.nthreads).values()), 1)
+        return max(int(sum(self._asked(self.client.nthreads).values())), 1)
 
     def check(self) -> None:
         """Raise if no future can complete any more: the client is closed, or no worker is left."""
