@@ -136,6 +136,97 @@ def test_a_directory_gets_an_output_for_each(source, tmp_path):
     assert same(events_of(tmp_path / "one.root"), events_of(source))
 
 
+@pytest.fixture(scope="module")
+def odd(source, tmp_path_factory):
+    """Return the path of a file with ntuples in directories, and with names that URLs do not have as they are."""
+    path = tmp_path_factory.mktemp("odd") / "odd.root"
+    events = events_of(source)[:2000]
+    with fb.recreate(path) as file:
+        for number, name in enumerate(ODD):
+            file.mkrntuple(name, events, cluster_size="20 kB").extend(events[number:])
+    return path
+
+
+ODD = ["d/Events", "e/Events", "a:b", "x#y", "p?q", "50%3A", "[0-9]", "{f,g}@h"]
+
+
+@pytest.mark.parametrize("place", ["objects", "minio"], indirect=True)
+def test_a_directory_of_objects_gets_every_path(place, odd, tmp_path):
+    folder = place("all")
+    reports = fb.migrate(odd, f"{folder}/", verify=True)
+    names = ["d/Events", "e/Events", "a%3Ab", "x%23y", "p%3Fq", "50%253A", "%5B0-9%5D", "%7Bf,g%7D%40h"]
+    assert [report.output for report in reports] == [f"{folder}/{name}" for name in names]
+    for number, (name, report) in enumerate(zip(ODD, reports, strict=True)):
+        leaf = name.split("/")[-1]
+        assert report.entries == {leaf: 2000 - number}
+        assert report.proof["equal"]
+        # the URL is one that everything takes
+        assert fb.open(report.output).num_entries == 2000 - number
+        assert [ntuple.path for ntuple in fb.ls(report.output)] == [leaf]
+    # patterns find them
+    found = fb.migrate(f"{folder}/*", f"{tmp_path}/back/")
+    assert len(found) == len(ODD) - 2
+    assert {name for report in found for name in report.entries} == set(ODD[2:])
+
+
+@pytest.mark.parametrize("place", ["objects", "minio", "daos"], indirect=True)
+def test_an_ntuple_gets_the_name_that_follows_the_url(place, odd, tmp_path):
+    url = place("one")
+    for name in ("New", "n:a?b#c") if url.startswith("daos") else ("New",):
+        (report,) = fb.migrate(f"{odd}:d/Events", f"{url}:{name}", step_size="20 kB", verify=True)
+        assert (report.entries, report.proof["equal"]) == ({name: 2000}, True)
+        (again,) = fb.migrate(f"{odd}:d/Events", f"{url}:{name}", step_size="20 kB", resume=True)
+        assert (again.entries, again.was_complete) == ({name: 2000}, True)
+        assert same(fb.open(f"{url}:{name}").arrays(), fb.open(f"{odd}:d/Events").arrays())
+        (back,) = fb.migrate(f"{url}:{name}", f"{tmp_path}/{len(name)}.root", verify=True)
+        assert back.entries == {name: 2000}
+    with pytest.raises(fb.UsageError, match=r"8 .*name one"):
+        fb.migrate(odd, f"{url}:Other")
+
+
+@pytest.mark.parametrize("place", ["objects", "minio"], indirect=True)
+def test_the_url_names_an_ntuple_of_a_directory(place, odd):
+    for name in ("d/Events", "a:b"):
+        url = place(name[0])
+        (report,) = fb.migrate(f"{odd}:{name}", url, step_size="20 kB", verify=True)
+        assert report.entries == {name.split("/")[-1]: fb.open(f"{odd}:{name}").num_entries}
+        assert same(fb.open(url).arrays(), fb.open(f"{odd}:{name}").arrays())
+
+
+def test_a_container_of_daos_has_the_names_without_directories(odd, daos, tmp_path):
+    url = daos.url("paths")
+    with pytest.raises(fb.UsageError, match=r'two ntuples "Events".*CONTAINER:NAME'):
+        fb.migrate(odd, url)
+    sources = [f"{odd}:{name}" for name in ODD if name != "e/Events"]
+    (report,) = fb.migrate(sources, url, verify=True, step_size="20 kB")
+    fb.migrate(f"{odd}:e/Events", f"{url}:e", verify=True)
+    names = ["Events", "e", *ODD[2:]]
+    expected = {name: 2000 - number for number, name in enumerate(names)}
+    assert (report.entries | {"e": 1999}, report.proof["equal"]) == (expected, True)
+    (again,) = fb.migrate(sources, url, step_size="20 kB", resume=True)
+    assert again.was_complete
+    assert sorted(ntuple.path for ntuple in fb.ls(url)) == sorted(names)
+    for name in names:
+        assert fb.open(f"{url}:{name}").num_entries == expected[name]
+    (back,) = fb.migrate(url, tmp_path / "back.root", verify=True)
+    assert back.entries == expected
+    reports = fb.migrate(url, f"ntpl+file://{tmp_path}/objects/")
+    assert {Path(report.output).name for report in reports} >= {"Events", "e", "a%3Ab", "x%23y"}
+    assert {name: n for report in reports for name, n in report.entries.items()} == expected
+
+
+@pytest.mark.parametrize("place", ["objects", "daos"], indirect=True)
+def test_a_killed_migration_to_another_name_is_resumed(place, source):
+    url = f"{place('renamed')}:New"
+    killed = migrate_in_process(source, url, source.stat().st_size / 2)
+    _, error = killed.communicate(timeout=60)
+    assert killed.returncode == -signal.SIGKILL, error
+    report = resumed(source, url, verify=True)
+    assert 0 < report.entries_before < N_ENTRIES
+    assert (report.entries, report.proof["equal"]) == ({"New": N_ENTRIES}, True)
+    assert same(fb.open(url).arrays(), events_of(source))
+
+
 def test_what_cannot_be_is_said(source, tmp_path, testdata):
     objects = f"ntpl+file://{tmp_path}/objects"
     with pytest.raises(fb.UsageError, match=r"2 \(Events, Runs\).*slash"):
@@ -146,6 +237,8 @@ def test_what_cannot_be_is_said(source, tmp_path, testdata):
         fb.migrate(f"{testdata}/ttree/leaves_zlib.root", tmp_path / "tree.root")
     with pytest.raises(fb.UsageError, match="there are 2"):
         fb.migrate(source, tmp_path / "some.root", entries=(0, 10))
+    with pytest.raises(fb.UsageError, match=r"colon.*%3A"):
+        fb.migrate(source, f"{objects}:x/")
     fb.migrate(f"{source}:Runs", objects)
     with pytest.raises(fb.FemtobarnError, match="exists"):
         fb.migrate(f"{source}:Events", objects)

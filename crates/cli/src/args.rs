@@ -919,7 +919,8 @@ pub struct MigrateArgs {
     #[arg(value_name = "SOURCE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
     /// The output: a file, or ntpl+s3://bucket/prefix for the objects of one ntuple; with a slash at the end (or an existing
-    /// directory), a file for each source or objects for each ntuple
+    /// directory), a file for each source or objects for each ntuple. After the URL of objects or of a container of DAOS,
+    /// :NAME is the name of the ntuple there
     #[arg(short = 'o', long, value_name = "DESTINATION", value_hint = ValueHint::AnyPath)]
     pub output: Option<String>,
     /// Take only these top-level fields, separated by commas; *, ? and [abc] are wildcards

@@ -60,6 +60,13 @@ impl Address {
     /// # Errors
     /// If it is anything else.
     pub fn with_ntuple(address: &str) -> Result<(Self, Option<&str>), DaosError> {
+        let (container, name) = Self::split(address);
+        Ok((Self::parse(container)?, name))
+    }
+
+    /// Splits `daos://POOL/CONTAINER:NTUPLE`. The container is not checked.
+    #[must_use]
+    pub fn split(address: &str) -> (&str, Option<&str>) {
         let start = address.find("://").map_or(0, |at| at + 3);
         let path = address.get(start..).and_then(|rest| rest.find('/'));
         let path = path.map_or(address.len(), |at| start + at);
@@ -67,9 +74,9 @@ impl Address {
         match colon.and_then(|at| address.split_at_checked(path + at)) {
             Some((container, name)) => {
                 let name = name.get(1..).filter(|name| !name.is_empty());
-                Ok((Self::parse(container)?, name))
+                (container, name)
             }
-            None => Ok((Self::parse(address)?, None)),
+            None => (address, None),
         }
     }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use femtobarn_codec::xxh3_128;
-use femtobarn_io::{IoError, ObjectSet, Settings, is_daos, is_object_set, is_remote, public};
+use femtobarn_io::{
+    IoError, ObjectSet, Settings, encoded, is_daos, is_object_set, is_remote, public,
+};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::ObjectAnchor;
 use femtobarn_rntuple::write::{Levels, steps};
@@ -23,6 +25,7 @@ use crate::objects::RNTUPLE_CLASS;
 use crate::open::{is_one_ntuple, open_source_with};
 use crate::proof::ProofReport;
 use crate::staged::{Delivery, uuid_of};
+use crate::url::split_remote;
 use crate::writable::local;
 
 /// Stored bytes of a step, at least. A killed migration repeats less than one step.
@@ -44,6 +47,8 @@ pub struct MigrateOptions {
 pub struct Migration {
     /// The output.
     pub output: String,
+    /// Names of its ntuples by their paths in the inputs, if they differ.
+    rename: BTreeMap<String, String>,
     parts: Vec<Part>,
     /// A local directory to be created.
     folder: Option<PathBuf>,
@@ -118,12 +123,13 @@ pub fn plan_migration(
     let sources = inputs.iter().map(Source::open);
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
     let n_ntuples: usize = sources.iter().map(|source| source.paths.len()).sum();
-    let is_folder = is_folder_name(destination) && !is_daos(destination);
+    let (destination, is_folder, name) = place(destination)?;
+    let destination = destination.as_str();
     let mut outputs: Vec<(String, Vec<(&Source, &str)>)> = Vec::new();
     for source in &sources {
         for path in &source.paths {
             let output = match is_folder {
-                true => source.place(destination, path, sources.len() > 1),
+                true => source.place(destination, path, sources.len() > 1)?,
                 false => destination.to_owned(),
             };
             match outputs.iter_mut().find(|(known, _)| *known == output) {
@@ -140,7 +146,7 @@ pub fn plan_migration(
     let made = outputs.into_iter();
     let is_made = is_folder && !is_remote(destination);
     let migrations = made.map(|(output, parts)| {
-        let migration = Migration::new(output, &parts, options)?;
+        let migration = Migration::new(output, &parts, name.as_deref(), options)?;
         let folder = is_made.then(|| local(destination).into_owned());
         Ok(Migration {
             folder,
@@ -148,6 +154,22 @@ pub fn plan_migration(
         })
     });
     migrations.collect()
+}
+
+/// A destination, whether it is a directory, and the name of an ntuple that follows the URL of objects or of a container.
+fn place(destination: &str) -> Result<(String, bool, Option<String>), RNTupleError> {
+    let is_folder = is_folder_name(destination) && !is_daos(destination);
+    let (url, name) = match is_object_set(destination) {
+        true => split_remote(destination),
+        false => (destination.to_owned(), None),
+    };
+    match name {
+        Some(_) if is_folder => Err(usage(format!(
+            "{} has a colon, which precedes the name of an ntuple: write it as %3A",
+            public(destination)
+        ))),
+        _ => Ok((url, is_folder, name.map(str::to_owned))),
+    }
 }
 
 impl Source {
@@ -176,18 +198,31 @@ impl Source {
     }
 
     /// The output of an ntuple in a folder.
-    fn place(&self, folder: &str, path: &str, are_several: bool) -> String {
+    fn place(&self, folder: &str, path: &str, are_several: bool) -> Result<String, RNTupleError> {
         let url = public(&self.input.url);
         let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or(&url);
         let stem = name.strip_suffix(".root").unwrap_or(name);
         if !is_object_set(folder) {
-            return file_of(folder, &format!("{stem}.root"));
+            return Ok(file_of(folder, &format!("{stem}.root")));
         }
-        match are_several && !is_object_set(&url) {
+        let stem = match is_remote(&url) {
+            true => stem.to_owned(),
+            false => encoded(stem),
+        };
+        if is_one_ntuple(&url) {
+            return Ok(file_of(folder, &stem));
+        }
+        if path.split('/').any(|part| part == "." || part == "..") {
+            return Err(usage(format!(
+                "{path:?} of {} cannot be part of a URL: name the ntuple, and give a URL for it alone",
+                self.input.shown()
+            )));
+        }
+        let path = encoded(path);
+        Ok(match are_several {
             true => file_of(folder, &format!("{stem}/{path}")),
-            false if is_object_set(&url) => file_of(folder, stem),
-            false => file_of(folder, path),
-        }
+            false => file_of(folder, &path),
+        })
     }
 }
 
@@ -195,15 +230,13 @@ impl Migration {
     fn new(
         output: String,
         sources: &[(&Source, &str)],
+        name: Option<&str>,
         options: &MigrateOptions,
     ) -> Result<Self, RNTupleError> {
-        let mut names = HashSet::new();
-        if let Some((source, path)) = sources.iter().find(|(_, path)| !names.insert(*path)) {
+        if let ([_, _, ..], Some(name)) = (sources, name) {
             return Err(usage(format!(
-                "two ntuples {path:?} would be written to {} (the second is that of {}): end the destination with a \
-                 slash for an output each, or merge them (fb merge, femtobarn.merge)",
-                public(&output),
-                source.input.shown()
+                "{} ntuples cannot have the same name {name:?}: name one, as FILE:NAME",
+                sources.len()
             )));
         }
         if let ([_, _, ..], true) = (sources, is_one_ntuple(&output)) {
@@ -215,6 +248,33 @@ impl Migration {
                 names.join(", ")
             )));
         }
+        // objects and containers have no directories
+        let name_of = |path: &str| match name {
+            Some(name) => name.to_owned(),
+            None if is_object_set(&output) => path.rsplit('/').next().unwrap_or(path).to_owned(),
+            None => path.to_owned(),
+        };
+        let mut names = HashSet::new();
+        if let Some((source, path)) = sources
+            .iter()
+            .find(|(_, path)| !names.insert(name_of(path)))
+        {
+            let advice = match is_daos(&output) {
+                true => {
+                    "name one, as FILE:NAME, and give it another name by the destination, as daos://POOL/CONTAINER:NAME"
+                }
+                false => {
+                    "end the destination with a slash for an output each, or merge them (fb merge, femtobarn.merge)"
+                }
+            };
+            return Err(usage(format!(
+                "two ntuples {:?} would be written to {} (the second is that of {}): {advice}",
+                name_of(path),
+                public(&output),
+                source.input.shown()
+            )));
+        }
+        let mut rename = BTreeMap::new();
         let merge = &options.merge;
         let shape = &merge.write;
         let mut text = format!(
@@ -259,12 +319,18 @@ impl Migration {
                 (
                     source.input.shown(),
                     path,
+                    name_of(path),
                     source.opened.source.meta(),
                     descriptor.anchor,
                     entries
                 )
             );
+            let name = name_of(path);
+            if name != *path {
+                rename.insert((*path).to_owned(), name.clone());
+            }
             parts.push(Part {
+                name,
                 input: Input {
                     path: Some((*path).to_owned()),
                     ..source.input.clone()
@@ -274,6 +340,7 @@ impl Migration {
         }
         Ok(Self {
             output,
+            rename,
             parts,
             folder: None,
             mark: Uuid::of(xxh3_128(text.as_bytes())),
@@ -304,7 +371,11 @@ impl Migration {
             false => {
                 let how = (options.resume, self.mark);
                 let output = Path::new(&self.output);
-                make_in_steps(&self.parts, output, &options.merge, how, progress)?
+                let merge = MergeOptions {
+                    rename: self.rename.clone(),
+                    ..options.merge.clone()
+                };
+                make_in_steps(&self.parts, output, &merge, how, progress)?
             }
         };
         Ok(Migrated {
@@ -326,7 +397,7 @@ impl Migration {
     fn is_complete(&self, settings: &BTreeMap<String, String>) -> Result<bool, RNTupleError> {
         let settings = Settings::new(&self.output, settings.clone())?;
         if is_daos(&self.output) {
-            let ntuples = self.parts.iter().map(Part::path);
+            let ntuples = self.parts.iter().map(|part| part.name.as_str());
             return has_marked(&self.output, ntuples, &settings, self.mark);
         }
         if is_object_set(&self.output) {
@@ -345,7 +416,7 @@ impl Migration {
     /// What a complete output has.
     fn found(&self) -> Made {
         let parts = self.parts.iter();
-        let n_entries = parts.map(|part| (part.path().to_owned(), part.n_entries()));
+        let n_entries = parts.map(|part| (part.name.clone(), part.n_entries()));
         let n_entries: BTreeMap<String, u64> = n_entries.collect();
         Made {
             n_before: n_entries.values().sum(),

@@ -293,12 +293,11 @@ pub(crate) fn reader_of(
     options: ReaderOptions,
 ) -> Result<Reader, RNTupleError> {
     if is_daos(source.url()) {
-        let path = without_cycle(path);
-        let below = source.objects_below(path)?;
+        let below = source.objects_below(&key.name)?;
         let missing = || IoError::Changed {
             url: source.url().to_owned(),
         };
-        return open_ntuple(below.ok_or_else(missing)?, path, options);
+        return open_ntuple(below.ok_or_else(missing)?, without_cycle(path), options);
     }
     if is_one_ntuple(source.url()) {
         let (store, anchor) = SourceStore::open_objects(source, path)?;

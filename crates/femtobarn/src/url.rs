@@ -1,6 +1,9 @@
 //! URLs of remote files.
 
-use femtobarn_io::{IoError, RemoteEntry, Settings, foreign_for, is_foreign, list_folder, notice};
+use femtobarn_daos::Address;
+use femtobarn_io::{
+    IoError, RemoteEntry, Settings, encoded, foreign_for, is_daos, is_foreign, list_folder, notice,
+};
 pub use femtobarn_io::{is_remote, scheme};
 use glob::Pattern;
 
@@ -25,6 +28,10 @@ fn parts(url: &str) -> (&str, &str, &str) {
 pub fn split_remote(text: &str) -> (String, Option<&str>) {
     let (url, name) = match is_foreign(text) {
         true => split_chain(text),
+        false if is_daos(text) => {
+            let (container, name) = Address::split(text);
+            (container.to_owned(), name.unwrap_or_default())
+        }
         false => split_one(text),
     };
     let name = name.trim_matches('/');
@@ -169,15 +176,14 @@ impl Place<'_> {
 
     /// A listed name, encoded for URLs of the server.
     fn encoded(&self, name: &str) -> String {
-        let is_http =
-            scheme(&self.folder).is_some_and(|s| s.starts_with("http") || s.starts_with("dav"));
-        match is_http {
-            true => name
+        match scheme(&self.folder) {
+            Some(scheme) if scheme == "ntpl+file" => encoded(name),
+            Some(scheme) if scheme.starts_with("http") || scheme.starts_with("dav") => name
                 .replace('%', "%25")
                 .replace('#', "%23")
                 .replace('?', "%3F")
                 .replace('\\', "%5C"),
-            false => name.to_owned(),
+            _ => name.to_owned(),
         }
     }
 
@@ -316,6 +322,33 @@ mod tests {
         let mut names = Vec::new();
         place.add_of(&others, &["[a].root"], &mut names).unwrap();
         assert_eq!(names, ["root://h//[a].root"]);
+    }
+
+    #[test]
+    fn paths_in_urls_of_objects_are_read_back() {
+        let path = "d/a:b#c?d%3A[e]{f,g}|h\\ö*@";
+        let url = format!("ntpl+file:///x/{}", encoded(path));
+        assert_eq!(
+            url,
+            "ntpl+file:///x/d/a%3Ab%23c%3Fd%253A%5Be%5D%7Bf,g%7D%7Ch%5Cö%2A%40"
+        );
+        assert_eq!(split_remote(&url), (url.clone(), None));
+        assert_eq!(expand(&url).unwrap(), [url]);
+    }
+
+    #[test]
+    fn names_in_containers_have_any_characters() {
+        for name in ["Events", "d/Events", "a:b", "a?b#c", "a.root:b"] {
+            for end in [":", "/:"] {
+                let text = format!("daos://p:1/c{end}{name}");
+                let (url, found) = split_remote(&text);
+                assert_eq!(
+                    (url.trim_end_matches('/'), found),
+                    ("daos://p:1/c", Some(name))
+                );
+            }
+        }
+        assert_eq!(split_remote("daos://p:1/c:").1, None);
     }
 
     #[test]

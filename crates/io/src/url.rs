@@ -229,6 +229,34 @@ pub fn expand_home(path: &str) -> Cow<'_, str> {
     }
 }
 
+/// A path as part of the URL of objects, as `open` reads it.
+#[must_use]
+pub fn encoded(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for c in path.chars() {
+        match c {
+            '%'
+            | '#'
+            | '?'
+            | ':'
+            | '@'
+            | '*'
+            | '['
+            | ']'
+            | '{'
+            | '}'
+            | '|'
+            | '\\'
+            | '\0'..='\x20'
+            | '\x7f' => {
+                out.push_str(&format!("%{:02X}", u32::from(c)));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Decodes percent-encoding. Invalid sequences are kept, for servers that do not encode.
 pub(crate) fn decoded(name: &str) -> String {
     let mut out = Vec::with_capacity(name.len());

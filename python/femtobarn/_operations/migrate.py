@@ -102,7 +102,8 @@ def migrate(
         The ntuples, as for `open`: all of each file, or only the named one.
     destination : str or path
         The output: a file, or ``ntpl+s3://bucket/prefix`` for the objects of one ntuple. With a slash at the end, or if
-        it is an existing directory, it gets a file for each source, or objects for each ntuple.
+        it is an existing directory, it gets a file for each source, or objects for each ntuple. ``:NAME`` after the URL
+        of objects or of a container of DAOS is the name of the ntuple there.
     fields : str or list of str, optional
         The top-level fields to take; ``*`` and ``?`` are wildcards.
     entries : slice, range or pair of int, optional

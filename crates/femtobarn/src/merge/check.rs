@@ -83,10 +83,12 @@ impl Job<'_> {
             self.trees.give(at, &mut opened)?;
             found = opened.objects(input.path.as_deref())?;
         }
-        for (path, key) in found {
-            if is_named {
-                check_named(&opened, &path, &key)?;
+        if is_named {
+            for (path, key) in &found {
+                check_named(&opened, path, key)?;
             }
+        }
+        for (path, key) in self.named(found) {
             if key.class_name == RNTUPLE_CLASS {
                 let reader = Arc::new(self.reader(&opened, &path, &key)?);
                 for name in reader.descriptor().field_names() {

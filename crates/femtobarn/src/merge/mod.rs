@@ -196,7 +196,11 @@ fn prove(
         ..ProofOptions::default()
     };
     let output = staged.input(None, &options.settings);
-    let finder = |input: (usize, &Input), path: &str| trees.find(&output, input, path);
+    let finder = |(at, input): (usize, &Input), path: &str| {
+        let named = input.path.as_deref();
+        let own = named.filter(|own| options.name_of(own) == path);
+        trees.find(&output, (at, input), own.unwrap_or(path))
+    };
     proven::prove_staged(&output, inputs, &finder, proof, all, progress)
 }
 
@@ -288,7 +292,7 @@ impl<'o> Job<'o> {
         self.trees.give(at, &mut opened)?;
         let merged = self.report.inputs.get_mut(at);
         let mut merged = merged.map(std::mem::take).unwrap_or_default();
-        for (path, key) in opened.objects(input.path.as_deref())? {
+        for (path, key) in self.named(opened.objects(input.path.as_deref())?) {
             if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
                 // none of its selected fields is in a file
                 let reason = "no field of it is selected";
@@ -368,9 +372,22 @@ impl<'o> Job<'o> {
         Ok(())
     }
 
+    /// The objects of an input, with the names that ntuples get in the output.
+    fn named(&self, mut objects: Vec<(String, Key)>) -> Vec<(String, Key)> {
+        for (path, key) in &mut objects {
+            if key.class_name == RNTUPLE_CLASS {
+                *path = self.options.name_of(path).to_owned();
+            }
+        }
+        objects
+    }
+
     /// Opens an ntuple; most files have the same header as the last one, which is kept until then.
     fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        let reader = opened.reader(path, key)?;
+        let mut renamed = self.options.rename.iter();
+        let own = renamed.find(|(_, name)| *name == path);
+        let own = own.map_or(path, |(own, _)| own.as_str());
+        let reader = opened.reader(own, key)?;
         self.headers
             .insert(path.to_owned(), reader.header().clone());
         Ok(reader)

@@ -68,6 +68,8 @@ pub struct MergeOptions {
     pub compatible: bool,
     /// Treatment of objects that are neither ntuples nor directories nor histograms; histograms are added.
     pub others: OtherObjects,
+    /// Names of ntuples in the output by their paths in the inputs, if they differ.
+    pub rename: BTreeMap<String, String>,
     /// Whether to replace an existing output.
     pub overwrite: bool,
     /// Whether to append the inputs to an existing output.
@@ -84,6 +86,13 @@ pub struct MergeOptions {
     pub settings: BTreeMap<String, String>,
 }
 
+impl MergeOptions {
+    /// The path in the output of an ntuple with a path in an input.
+    pub(super) fn name_of<'p>(&'p self, path: &'p str) -> &'p str {
+        self.rename.get(path).map_or(path, String::as_str)
+    }
+}
+
 impl Default for MergeOptions {
     fn default() -> Self {
         Self {
@@ -97,6 +106,7 @@ impl Default for MergeOptions {
             keep_clusters: false,
             compatible: true,
             others: OtherObjects::default(),
+            rename: BTreeMap::new(),
             overwrite: false,
             append: false,
             takes_append: false,

@@ -21,16 +21,13 @@ use crate::staged::{Delivery, StagedOutput};
 pub(crate) struct Part {
     /// The input, with the path of the ntuple.
     pub input: Input,
+    /// The path of the ntuple in the output.
+    pub name: String,
     /// The ranges of entries that are taken in a step each, one after another.
     pub steps: Vec<Range<u64>>,
 }
 
 impl Part {
-    /// The path of the ntuple.
-    pub fn path(&self) -> &str {
-        self.input.path.as_deref().unwrap_or_default()
-    }
-
     /// Number of entries to be taken.
     pub fn n_entries(&self) -> u64 {
         let entries = self.entries();
@@ -107,7 +104,7 @@ pub(crate) fn make_in_steps(
     made.n_before = done.values().sum();
     let steps = parts.iter().zip(inputs.chunks(1));
     let steps = steps.flat_map(|(part, input)| {
-        let left = part.left(done.get(part.path()).copied());
+        let left = part.left(done.get(&part.name).copied());
         left.map(move |step| (input, part.chosen(&step, given)))
     });
     let steps: Vec<(&[Input], Entries)> = steps.collect();

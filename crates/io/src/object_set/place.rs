@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::object_address;
 use crate::layer::Held;
 use crate::object::{self, Address, Options, Store};
-use crate::url::{Protocol, decoded, protocol, public};
+use crate::url::{Protocol, decoded, encoded, protocol, public};
 use crate::{IoError, Settings};
 
 /// The name of the anchor's file in a directory. In a bucket, the anchor has the key of the base itself, as a key can
@@ -154,7 +154,7 @@ impl Place {
                 let joined = format!("/{}", joined(&own, base));
                 let shown = url.split_once("://").map_or("", |(scheme, _)| scheme);
                 Ok(Self::Folder {
-                    url: format!("{shown}://{joined}"),
+                    url: format!("{shown}://{}", encoded(&joined)),
                     path: joined.into(),
                 })
             }
@@ -335,6 +335,7 @@ mod tests {
         let at = |url: &str| Place::parse(url, &Settings::default()).unwrap();
         for (own, from, seen) in [
             ("ntpl+file:///d/a", "ntpl+file:///d/b", "../a"),
+            ("ntpl+file:///d/a%23b", "ntpl+file:///d/c", "../a#b"),
             ("ntpl+file:///d/a", "ntpl+file:///d/a/c", ".."),
             ("ntpl+file:///d/a/c", "ntpl+file:///d/a", "c"),
             ("ntpl+s3://b/x/y", "ntpl+s3://b/z", "../x/y"),
