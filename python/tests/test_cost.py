@@ -182,6 +182,29 @@ def test_large_objects_are_sent_in_the_predicted_parts(way, tmp_path):
     assert way.count("GET") + way.count("HEAD") == predicted.gets_before_and_after
 
 
+def test_objects_of_other_ntuples_are_counted_apart(source, tmp_path):
+    inputs = [f"ntpl+file://{tmp_path}/{name}" for name in "ab"]
+    for url in inputs:
+        fb.clone(source, url, object_size="page")
+    merged = f"ntpl+file://{tmp_path}/merged"
+    report = fb.merge(inputs, merged)
+    costs = fb.cost(merged)
+    present, own = costs["present"], sizes(tmp_path / "merged")
+    assert (present.objects, present.bytes) == (len(own), sum(own.values()))
+    assert (present.objects, present.puts) == (report.delivery["objects"], len(own) + 1)
+    pages = fb.cost(inputs[0])["present"]
+    # all but header, page list and footer
+    assert present.foreign_objects == 2 * (pages.objects - 3)
+    assert present.foreign_bytes == present.bytes_needed == 2 * pages.bytes_needed
+    assert present.foreign_bytes > 100 * present.bytes
+    # another layout is one of its own
+    assert costs["page"].objects == present.objects + present.foreign_objects
+    assert costs["page"].foreign_objects == pages.foreign_objects == 0
+    shown = subprocess.run([*PROGRAM, "cost", merged], check=True, capture_output=True, text=True).stdout
+    assert f"also refers to {present.foreign_objects} objects" in shown
+    assert "also refers" not in subprocess.run([*PROGRAM, "cost", inputs[0]], capture_output=True, text=True).stdout
+
+
 def test_a_pass_of_a_trace_is_that_of_the_columns_that_were_read(source, tmp_path):
     trace = tmp_path / "trace.csv"
     with fb.record(trace), fb.open(source) as ntuple:

@@ -227,6 +227,27 @@ def test_a_killed_migration_to_another_name_is_resumed(place, source):
     assert same(fb.open(url).arrays(), events_of(source))
 
 
+def test_the_bytes_of_attribute_sets_count(place, tmp_path):
+    path = tmp_path / "source.root"
+    values = {"x": [float(n) for n in range(1000)]}
+    with fb.recreate(path) as file:
+        ntuple = file.mkrntuple("Events", {"x": "float64"})
+        runs = ntuple.mkattributes("runs", {"run": "int64"})
+        for run in range(300):
+            ntuple.extend(values)
+            runs.append(1000 * run, 1000 * run + 1000, {"run": run * 7919**2 % 1_000_003})
+    url = place("sets")
+    (report,) = fb.migrate(path, url, verify=True)
+    assert fb.open({url: "Events"}).attributes["runs"].num_entries == 300
+    if report.delivery is not None:
+        assert report.bytes_out == report.delivery["bytes"]
+    if url.startswith("ntpl+file"):
+        folder = Path(url.removeprefix("ntpl+file://"))
+        files = [path for path in folder.rglob("*") if path.is_file() and path.name != "anchor"]
+        assert any(path.parent != folder for path in files)
+        assert report.bytes_out == sum(path.stat().st_size for path in files)
+
+
 def test_what_cannot_be_is_said(source, tmp_path, testdata):
     objects = f"ntpl+file://{tmp_path}/objects"
     with pytest.raises(fb.UsageError, match=r"2 \(Events, Runs\).*slash"):

@@ -391,6 +391,11 @@ impl StagedOutput {
     }
 }
 
+/// The size of an output: of objects, with attribute sets and what is written last.
+pub(crate) fn bytes_of(delivery: Option<&Delivery>, staged: u64) -> u64 {
+    delivery.map_or(staged, |delivery| delivery.n_bytes)
+}
+
 /// The UUID of a ROOT file; none if it is something else.
 pub(crate) fn uuid_of(source: Arc<dyn ByteSource>) -> Option<Uuid> {
     let file = RootFile::open(source).ok()?;

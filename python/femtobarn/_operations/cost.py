@@ -34,6 +34,9 @@ class LayoutCost(Value):
         one object.
     objects, bytes : int
         Number of objects, without the anchor, and their size in bytes.
+    foreign_objects, foreign_bytes : int
+        Number and size of objects of other ntuples that a merged ntuple refers to. They are read in a pass, but do not
+        count as written and stored.
     puts, gets_before_and_after : int
         Requests that write it, and requests that check before and after whether the objects exist.
     requests, bytes_read : int
@@ -55,6 +58,8 @@ class LayoutCost(Value):
     layout: str
     objects: int
     bytes: int
+    foreign_objects: int
+    foreign_bytes: int
     puts: int
     gets_before_and_after: int
     requests: int

@@ -58,7 +58,7 @@ pub(crate) use staged_trees::{Origins, StagedTrees, TreesOf};
 
 use crate::inputs::{check_apart, check_inputs, share};
 use crate::left_behind::AllLeftBehind;
-use crate::staged::{StagedOutput, shown};
+use crate::staged::{StagedOutput, bytes_of, shown};
 use options::Purpose;
 use output::Sink;
 use parts::{OfPart, Part};
@@ -169,6 +169,7 @@ pub(super) fn convert_or_failed(
         })
     };
     done.delivery = staged.appear(options.verify, &tick)?;
+    done.bytes_out = bytes_of(done.delivery.as_ref(), n_bytes);
     done.seconds = start.elapsed().as_secs_f64();
     Ok(done)
 }

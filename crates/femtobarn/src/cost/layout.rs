@@ -72,6 +72,14 @@ pub(super) struct Opened {
     pub reader: Arc<Reader>,
 }
 
+/// Sizes of objects.
+#[derive(Debug)]
+pub(super) struct Sizes {
+    pub own: Vec<u64>,
+    /// Objects of other ntuples, which a merge has referred to.
+    pub foreign: Vec<u64>,
+}
+
 impl Opened {
     /// Opens an ntuple as if its source were in an object store.
     pub fn new(
@@ -133,9 +141,12 @@ impl Opened {
     }
 
     /// The sizes of its objects, without the anchor.
-    pub fn objects(&self) -> Result<Vec<u64>, RNTupleError> {
+    pub fn objects(&self) -> Result<Sizes, RNTupleError> {
         if self.is_file() {
-            return Ok(vec![self.source.meta().size]);
+            return Ok(Sizes {
+                own: vec![self.source.meta().size],
+                foreign: Vec::new(),
+            });
         }
         let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
         let mut note = |stored: &StoredRange| {
@@ -155,7 +166,13 @@ impl Opened {
                 note(&page.stored());
             }
         }
-        Ok(sizes.into_values().collect())
+        let anchor = self.reader.store().objects();
+        let other = anchor.and_then(|anchor| anchor.bases.first());
+        let foreign = other.map(|other| sizes.split_off(&other.first));
+        Ok(Sizes {
+            own: sizes.into_values().collect(),
+            foreign: foreign.unwrap_or_default().into_values().collect(),
+        })
     }
 
     /// The requests to write these objects. Objects of a set have an anchor, too, which is looked for before.

@@ -18,7 +18,7 @@ mod sample;
 
 use std::collections::BTreeMap;
 
-use femtobarn_io::units::real;
+use femtobarn_io::units::{bytes as shown_bytes, real};
 use femtobarn_io::{Settings, UploadRequests, is_daos};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
@@ -59,6 +59,10 @@ pub struct LayoutCost {
     pub objects: u64,
     /// Size of the objects.
     pub bytes: u64,
+    /// Number of objects of other ntuples that it refers to. They are read in a pass, but neither written nor stored for it.
+    pub foreign_objects: u64,
+    /// Their size.
+    pub foreign_bytes: u64,
     /// The requests that write it.
     pub write: UploadRequests,
     /// A pass.
@@ -153,6 +157,13 @@ pub fn cost(target: &Target, options: &CostOptions) -> Result<Costs, RNTupleErro
             "the present layout is in DAOS: its numbers are those of the same values as objects";
         notes.push(note.to_owned());
     }
+    if let Some(present) = layouts.first().filter(|layout| layout.foreign_objects > 0) {
+        notes.push(format!(
+            "the present layout also refers to {} objects ({}) of other ntuples, which are read, but not stored again",
+            present.foreign_objects,
+            shown_bytes(present.foreign_bytes)
+        ));
+    }
     if !reader.descriptor().attribute_sets.is_empty() {
         notes.push("attribute sets are not counted".to_owned());
     }
@@ -202,12 +213,14 @@ fn layout_cost(
     settings: &Settings,
 ) -> Result<LayoutCost, RNTupleError> {
     let objects = opened.objects()?;
-    let write = opened.uploads(&objects, settings)?;
-    let bytes = objects.iter().sum();
+    let write = opened.uploads(&objects.own, settings)?;
+    let bytes = objects.own.iter().sum();
     Ok(LayoutCost {
         granularity,
-        objects: objects.len() as u64,
+        objects: objects.own.len() as u64,
         bytes,
+        foreign_objects: objects.foreign.len() as u64,
+        foreign_bytes: objects.foreign.iter().sum(),
         write,
         pass,
         money: Money::of(bytes, write, pass, prices),
@@ -262,6 +275,8 @@ impl LayoutCost {
             "layout": self.granularity.name(),
             "objects": self.objects,
             "bytes": self.bytes,
+            "foreign_objects": self.foreign_objects,
+            "foreign_bytes": self.foreign_bytes,
             "puts": self.write.puts,
             "gets_before_and_after": self.write.gets,
             "requests": self.pass.all_requests(),

@@ -27,7 +27,7 @@ use crate::inputs::{
 use crate::left_behind::{LeftBehind, beside};
 use crate::objects::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, find_meant};
-use crate::staged::{StagedOutput, shown};
+use crate::staged::{StagedOutput, bytes_of, shown};
 use crate::writable::Output;
 
 /// Puts the fields of ntuples side by side into a new file, which appears when it is complete.
@@ -129,6 +129,7 @@ pub fn join(
     let n_bytes = report.bytes_out;
     let tick = |done| progress(begun.sending(done, n_bytes));
     report.delivery = staged.appear(options.verify, &tick)?;
+    report.bytes_out = bytes_of(report.delivery.as_ref(), n_bytes);
     report.gather_left_behind();
     report.output = shown(output);
     report.seconds = start.elapsed().as_secs_f64();

@@ -53,7 +53,7 @@ use crate::inputs::{Chooser, Chosen, Input, Opened, Scope, share};
 use crate::left_behind::LeftBehind;
 use crate::objects::RNTUPLE_CLASS;
 use crate::proof::{ProofOptions, ProofReport};
-use crate::staged::{StagedOutput, shown};
+use crate::staged::{StagedOutput, bytes_of, shown};
 use crate::writable::{Output, local};
 use histograms::{Sums, is_summed};
 
@@ -176,8 +176,8 @@ fn make(
     drop(trees);
     let n_bytes = staged.n_bytes();
     let tick = |done| progress(all.sending(done, n_bytes));
-    report.bytes_out = n_bytes;
     report.delivery = staged.appear(options.verify, &tick)?;
+    report.bytes_out = bytes_of(report.delivery.as_ref(), n_bytes);
     Ok(report)
 }
 

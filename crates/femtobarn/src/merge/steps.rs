@@ -14,7 +14,7 @@ use super::{Job, MergeOptions, OnProgress, Progress, append, options, prove};
 use crate::inputs::{Entries, Input, wanted};
 use crate::objects::RNTUPLE_CLASS;
 use crate::proof::ProofReport;
-use crate::staged::{Delivery, StagedOutput};
+use crate::staged::{Delivery, StagedOutput, bytes_of};
 
 /// An ntuple of an output, with its input.
 #[derive(Debug)]
@@ -154,9 +154,10 @@ pub(crate) fn make_in_steps(
         let trees = Trees::new(output, &settings)?;
         made.proof = Some(prove(&inputs, &staged, given, &trees, (all, progress))?);
     }
-    made.bytes_out = staged.n_bytes();
-    let tick = |sent| progress(all.sending(sent, made.bytes_out));
+    let n_bytes = staged.n_bytes();
+    let tick = |sent| progress(all.sending(sent, n_bytes));
     made.delivery = staged.appear(given.verify, &tick)?;
+    made.bytes_out = bytes_of(made.delivery.as_ref(), n_bytes);
     Ok(made)
 }
 
