@@ -387,6 +387,43 @@ def test_a_list_that_lags_deletes_nothing_that_is_used(way, store):
     assert old
 
 
+@pytest.mark.parametrize("copies", [False, True])
+def test_ntuples_that_are_named_by_numbers_are_not_harmed(way, store, copies):
+    """The objects of an ntuple have numbers as names, and so may have the ntuples below it."""
+    name = f"numbered{copies}"
+    for number in (1, 2):
+        write(base(way, f"{name}/{number}"), start=number)
+    write(base(way, f"{name}-source"))
+    with pytest.raises(fb.FemtobarnError, match=rf"{name}/[12]\b.*another ntuple"):
+        if copies:
+            fb.clone(base(way, f"{name}-source"), base(way, name))
+        else:
+            write(base(way, name))
+    for number in (1, 2):
+        assert is_whole(base(way, f"{name}/{number}"), start=number)
+    assert numbers(store, name) == [1, 2]  # nothing is left
+    with pytest.raises(fb.NotFoundError):
+        fb.open(base(way, name))
+
+
+@pytest.mark.parametrize("kind", ["directory", "bucket"])
+def test_a_sweep_spares_what_a_writer_that_goes_on_has_written_long_ago(way, tmp_path, kind):
+    url = f"ntpl+file://{tmp_path}/slow" if kind == "directory" else base(way, "slow")
+    values = {"x": np.arange(N, dtype="f8")}
+    with fb.recreate(url, storage_options={"object_size": "page"}) as file:
+        ntuple = file.mkrntuple("Events", {"x": "float64"}, compression="none", page_size="4 kB")
+        for _ in range(4):
+            ntuple.extend(values)
+            ntuple.commit_cluster()
+            time.sleep(1)
+        swept = sweep(url, "--age", "2")
+        assert not swept["objects"]
+        assert swept["young"] > 20
+    found = fb.open(url)
+    assert found.verify().ok
+    assert found.num_entries == 4 * N
+
+
 def compete(create, url, barrier, start):
     """Write an ntuple while others do; return the first value, or the error."""
     about = {"object_size": "page", "page_size": "4 kB", "compression": "none"}

@@ -79,6 +79,12 @@ pub enum IoError {
         /// The ntuple, or a step of it.
         url: String,
     },
+    /// A sweep has deleted what was being written.
+    #[error("{url} is missing: a sweep has deleted what this writer had written")]
+    Swept {
+        /// An object.
+        url: String,
+    },
     /// The source could not be opened for another reason.
     #[error("cannot open {url}")]
     Open {
@@ -360,7 +366,8 @@ impl IoError {
             Self::Write { .. }
             | Self::WriteStream { .. }
             | Self::Replaced { .. }
-            | Self::Overtaken { .. } => "write-failed",
+            | Self::Overtaken { .. }
+            | Self::Swept { .. } => "write-failed",
             Self::Delete { .. } => "delete-failed",
             Self::TooLarge { .. } => "range-too-large",
             Self::WrongAnswer { .. } => "wrong-answer",
@@ -399,6 +406,7 @@ impl IoError {
             | Self::Busy { url }
             | Self::Replaced { url }
             | Self::Overtaken { url }
+            | Self::Swept { url }
             | Self::Open { url, .. }
             | Self::NotAFile { url, .. }
             | Self::OutOfRange { url, .. }

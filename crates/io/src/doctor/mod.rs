@@ -224,7 +224,7 @@ impl Way {
             let start = Instant::now();
             let source = open()?;
             let time = start.elapsed();
-            let note = [Some(reading::identity(source.meta())), more()];
+            let note = [Some(reading::identity(&*source)), more()];
             let note: Vec<String> = note.into_iter().flatten().collect();
             Ok(Found::new(source, note.join(", ")).taking(Some(time)))
         })

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::{Found, Opened, Readable, Way};
 use crate::units::bytes;
-use crate::{IoError, Settings, SourceCost, SourceMeta, on_threads, pieces};
+use crate::url::is_object_set;
+use crate::{ByteSource, IoError, Settings, SourceCost, on_threads, pieces};
 
 /// Number of small reads; the median counts.
 const SMALL_READS: u64 = 7;
@@ -20,11 +21,12 @@ pub const PIECE: u64 = 1 << 20;
 /// The note if everything is in memory, so that nothing can be measured.
 const HELD: &str = "not measured: opening has read the whole file";
 
-/// Identity of a file.
-pub fn identity(meta: &SourceMeta) -> String {
+/// Identity of a file. Objects have an address space, and no size.
+pub fn identity(source: &dyn ByteSource) -> String {
+    let meta = source.meta();
     let modified = meta.modified.map(httpdate::fmt_http_date);
     let parts = [
-        Some(format!("{} bytes", meta.size)),
+        (!is_object_set(source.url())).then(|| format!("{} bytes", meta.size)),
         modified.map(|date| format!("changed on {date}")),
         meta.etag.as_ref().map(|tag| format!("tag {tag}")),
     ];

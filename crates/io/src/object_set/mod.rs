@@ -186,6 +186,24 @@ impl ObjectSet {
         wait_for(self.url(), self.put(&name, payload, Conditions::New))?
     }
 
+    /// Whether an object is there that this has created. Directories do not tell who created a file.
+    ///
+    /// # Errors
+    /// If the server does not tell.
+    pub fn has_made(&self, id: u64) -> Result<bool, IoError> {
+        let name = id.to_string();
+        let bucket = match &self.place {
+            Place::Folder { path, .. } => return Ok(Place::file(path, &name).is_file()),
+            Place::Bucket(bucket) => bucket,
+        };
+        let (store, address) = (bucket.store()?, bucket.object(&name)?);
+        let maker = made_by(&self.maker, &name);
+        let put = Put::of(&store, &address, &maker, &self.traffic);
+        let found = wait_for(self.url(), put.maker_there())?;
+        let found = found.map_err(|error| object::read(&address, error))?;
+        Ok(found.is_some_and(|found| found == maker))
+    }
+
     /// Creates the anchor, or replaces the one that had a state. Of several writers, one succeeds.
     ///
     /// # Errors
@@ -249,12 +267,8 @@ impl ObjectSet {
             }
             Place::Bucket(bucket) => {
                 let (store, address) = (bucket.store()?, bucket.object(name)?);
-                let put = Put {
-                    store: &store,
-                    address: &address,
-                    maker: &made_by(&self.maker, name),
-                    traffic: &self.traffic,
-                };
+                let maker = made_by(&self.maker, name);
+                let put = Put::of(&store, &address, &maker, &self.traffic);
                 put.send(payload, conditions).await
             }
         }

@@ -9,7 +9,7 @@ use femtobarn_xrootd::backoff;
 use object_store::{
     Attributes, Error, GetOptions, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
 use super::place::Place;
@@ -51,7 +51,22 @@ pub(super) struct Put<'a> {
     pub traffic: &'a Arc<TrafficCounters>,
 }
 
-impl Put<'_> {
+impl<'a> Put<'a> {
+    /// A request to create an object for a maker.
+    pub fn of(
+        store: &'a Store,
+        address: &'a Address,
+        maker: &'a str,
+        traffic: &'a Arc<TrafficCounters>,
+    ) -> Self {
+        Self {
+            store,
+            address,
+            maker,
+            traffic,
+        }
+    }
+
     /// Sends it. If the answer is lost, or the store has repeated the request, the object itself tells who made it.
     pub async fn send(&self, payload: PutPayload, conditions: Conditions) -> Result<bool, IoError> {
         let failed = |error| object::created(self.address, error);
@@ -113,7 +128,7 @@ impl Put<'_> {
 
     /// The maker of the existing object, according to its metadata. The text is empty if the metadata have no maker. `None` if
     /// there is no object.
-    async fn maker_there(&self) -> Result<Option<String>, Error> {
+    pub async fn maker_there(&self) -> Result<Option<String>, Error> {
         let options = GetOptions {
             head: true,
             extensions: Counted::by(self.traffic),
@@ -145,9 +160,11 @@ pub struct Uploads {
     settings: Settings,
     slots: Arc<Semaphore>,
     memory: Arc<Semaphore>,
-    on_the_way: JoinSet<Result<(), IoError>>,
-    /// Numbers of objects that may exist.
+    on_the_way: JoinSet<(u64, Result<bool, IoError>)>,
+    /// Numbers of objects that this may have created.
     sent: BTreeSet<u64>,
+    /// Those of them that it has.
+    created: BTreeSet<u64>,
     failure: Option<IoError>,
     has_failed: bool,
     /// The process that may use it.
@@ -168,6 +185,7 @@ impl Uploads {
             memory: Arc::new(Semaphore::new(MOST_KIB)),
             on_the_way: JoinSet::new(),
             sent: BTreeSet::new(),
+            created: BTreeSet::new(),
             failure: None,
             has_failed: false,
             owner: process(),
@@ -200,6 +218,7 @@ impl Uploads {
         let created = self.set.create(id, bytes.into())?;
         if created {
             self.sent.insert(id);
+            self.created.insert(id);
         }
         Ok(created)
     }
@@ -231,29 +250,32 @@ impl Uploads {
             match &set.place {
                 Place::Folder { .. } => {
                     on_the_way.spawn_blocking(move || {
-                        own.create(id, payload).and_then(made(&own, id, held))
+                        let _held = held;
+                        (id, own.create(id, payload))
                     });
                 }
                 Place::Bucket(bucket) if n_bytes >= IN_PARTS => {
                     let (address, settings) = (bucket.object(&name), settings.clone());
                     let maker = made_by(&set.maker, &name);
                     // no other writer has this number
-                    on_the_way.spawn_blocking(move || {
+                    let send = move || {
                         let sink = ObjectSink::at(address?, false, &settings)?.made_by(maker);
                         let mut at = 0;
                         for part in payload {
                             sink.write_at(at, &part)?;
                             at += part.len() as u64;
                         }
-                        sink.commit()?;
-                        drop(held);
-                        Ok(())
+                        sink.commit()
+                    };
+                    on_the_way.spawn_blocking(move || {
+                        let _held = held;
+                        (id, created(send()))
                     });
                 }
                 Place::Bucket(_) => {
                     on_the_way.spawn(async move {
-                        let created = own.put(&name, payload, Conditions::New).await;
-                        created.and_then(made(&own, id, held))
+                        let _held = held;
+                        (id, own.put(&name, payload, Conditions::New).await)
                     });
                 }
             }
@@ -282,16 +304,26 @@ impl Uploads {
         let (slots, set) = (self.slots.clone(), self.set.clone());
         wait_for(self.set.url(), async {
             let slot = slots.acquire_owned().await;
-            self.on_the_way.spawn(async move {
+            let copy = async move || {
                 let _slots = (slot, store.slots.acquire().await);
+                // no other writer has this number, but another ntuple may have it as its name
+                let there = Put::of(&store, &to, "", &set.traffic).maker_there().await;
+                if there
+                    .map_err(|error| object::created(&to, error))?
+                    .is_some()
+                {
+                    return Ok(false);
+                }
                 set.traffic.ask();
-                // no other writer has this number; the store repeats the request if its answer is lost
+                // the store repeats the request if its answer is lost
                 let copied = store.objects.copy(&from.key, &to.key).await;
                 copied.map_err(|error| match error {
                     Error::NotFound { .. } => object::read(&from, error),
                     error => object::created(&to, error),
-                })
-            });
+                })?;
+                Ok(true)
+            };
+            self.on_the_way.spawn(async move { (id, copy().await) });
         })?;
         self.sent.insert(id);
         Ok(())
@@ -322,6 +354,7 @@ impl Uploads {
     /// Keeps the objects when this is dropped.
     pub fn keep(&mut self) {
         self.sent.clear();
+        self.created.clear();
     }
 
     /// Collects finished objects; the first error is returned, and later a note of it.
@@ -339,10 +372,20 @@ impl Uploads {
         }
     }
 
-    fn note(&mut self, done: Result<Result<(), IoError>, JoinError>) {
+    fn note(&mut self, done: Result<(u64, Result<bool, IoError>), JoinError>) {
         let failure = match done {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => error,
+            Ok((id, Ok(true))) => {
+                self.created.insert(id);
+                return;
+            }
+            Ok((id, Ok(false))) => {
+                self.sent.remove(&id);
+                IoError::NotWritten {
+                    url: self.set.url_of(id),
+                    why: "another ntuple, or another object, has this name. Choose a URL below which no name is a number",
+                }
+            }
+            Ok((_, Err(error))) => error,
             Err(error) => IoError::Create {
                 url: self.set.url().to_owned(),
                 source: error.into(),
@@ -358,18 +401,12 @@ impl Uploads {
     }
 }
 
-/// Limits of an object that is being sent.
-type Held = (Option<OwnedSemaphorePermit>, Option<OwnedSemaphorePermit>);
-
-/// What follows a request: an object of this number must not exist, as others do not use it.
-fn made(set: &ObjectSet, id: u64, held: Held) -> impl FnOnce(bool) -> Result<(), IoError> {
-    let url = set.url_of(id);
-    move |created| {
-        drop(held);
-        match created {
-            true => Ok(()),
-            false => Err(IoError::Exists { url }),
-        }
+/// Whether an object was created, rather than that it existed.
+fn created(sent: Result<(), IoError>) -> Result<bool, IoError> {
+    match sent {
+        Ok(()) => Ok(true),
+        Err(IoError::Exists { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -382,10 +419,23 @@ impl Drop for Uploads {
             return;
         }
         // a server may create an object after it was deleted, although nobody waits for the answer
-        clear_up(async { while on_the_way.join_next().await.is_some() {} });
+        clear_up(async {
+            while let Some(done) = on_the_way.join_next().await {
+                self.note(done);
+            }
+        });
         clear_up(async { on_the_way.shutdown().await });
-        if !self.sent.is_empty() {
-            let names: Vec<String> = self.sent.iter().map(u64::to_string).collect();
+        // others are not deleted: of those whose answers were lost, the objects tell who made them
+        let mut own = mem::take(&mut self.created);
+        for &id in self.sent.difference(&own.clone()) {
+            match self.set.has_made(id) {
+                Ok(true) => drop(own.insert(id)),
+                Ok(false) => {}
+                Err(_) => break,
+            }
+        }
+        if !own.is_empty() {
+            let names: Vec<String> = own.iter().map(u64::to_string).collect();
             // what remains is not visible, and is found by a sweep
             let _ = self.set.delete(&names);
         }

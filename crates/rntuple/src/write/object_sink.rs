@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use femtobarn_io::{
@@ -16,7 +17,7 @@ use femtobarn_rootfile::FileWriter;
 
 use super::anchor_envelopes::AnchorEnvelopes;
 use super::model::unwritable;
-use super::object_sweep::{CLONES, PREVIEWS, delete_old, found_from, number};
+use super::object_sweep::{CLONES, PREVIEWS, delete_old, found_from, number, other_ntuples};
 use super::options::{ObjectSize, WriteOptions};
 use super::sink::{Existing, PageSink, Renumbered, SinkPlace};
 use crate::RNTupleError;
@@ -28,6 +29,9 @@ pub(super) const BLOCK: u64 = 1 << 20;
 
 /// The number of the first object of another set. Below are own numbers; all of them fit locators of ranges in objects.
 pub(super) const OTHERS: u64 = 1 << 31;
+
+/// How long a writer writes without asking whether its objects are still there. Sweeps delete older ones.
+pub(super) const CHECK_AFTER: Duration = Duration::from_secs(60);
 
 /// Blocks of own numbers.
 pub(super) const BLOCKS: u64 = OTHERS / BLOCK;
@@ -70,6 +74,7 @@ pub struct ObjectSink {
     envelopes: AnchorEnvelopes,
     /// What the ntuple is made from, if it is written in steps.
     mark: Option<String>,
+    pub(super) created: SystemTime,
     /// After the first step: what its killed writers may have left.
     begun: Option<Begun>,
 }
@@ -170,6 +175,7 @@ impl ObjectSink {
             clone_template: String::new(),
             mark: None,
             begun: None,
+            created: SystemTime::now(),
             envelopes: AnchorEnvelopes::default(),
         })
     }
@@ -281,7 +287,7 @@ impl ObjectSink {
 
     /// What the steps have left that does not belong to the ntuple: the footers of checkpoints, and objects that a killed
     /// writer wrote after the last one.
-    fn left_by_steps(&self, begun: &Begun) -> Result<Vec<String>, IoError> {
+    fn left_by_steps(&self, begun: &Begun) -> Result<Vec<String>, RNTupleError> {
         let last = self.anchor.map(|anchor| number(anchor.footer));
         let footers = begun.footers.iter().copied();
         let mut left: Vec<u64> = footers.filter(|&id| Some(id) != last).collect();
@@ -298,10 +304,36 @@ impl ObjectSink {
                     found.extend(found_from(set, end.clone())?);
                 }
             }
-            let ids = found.iter().filter_map(|object| object.name.parse().ok());
-            left.extend(ids.filter(|id| ends.iter().any(|end| end.contains(id))));
+            found.retain(|object| {
+                let id = object.name.parse().ok();
+                id.is_some_and(|id| ends.iter().any(|end| end.contains(&id)))
+            });
+            let others = other_ntuples(set, &self.settings, &found)?;
+            let ids = found.iter().filter(|object| !others.contains(&object.name));
+            left.extend(ids.filter_map(|object| object.name.parse::<u64>().ok()));
         }
         Ok(left.iter().map(u64::to_string).collect())
+    }
+
+    /// Checks that no sweep has taken this writer for dead. Sweeps delete nothing that is younger.
+    fn check_blocks(&self, begun: Option<&Begun>) -> Result<(), IoError> {
+        let set = self.uploads.set();
+        if self
+            .created
+            .elapsed()
+            .is_ok_and(|since| since < CHECK_AFTER)
+        {
+            return Ok(());
+        }
+        let own = begun.map_or(0, |begun| begun.n_taken_over);
+        for [first, _] in self.blocks.iter().skip(own) {
+            if !set.has_made(*first)? {
+                return Err(IoError::Swept {
+                    url: set.url_of(*first),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// The URL of the base.
@@ -555,6 +587,7 @@ impl ObjectSink {
             }
             _ => Vec::new(),
         };
+        self.check_blocks(begun.as_ref())?;
         set.publish(anchor.to_json().into(), state)?;
         // a writer that goes on although it was taken for dead cannot publish its anchor any more
         if !left.is_empty() {

@@ -201,7 +201,7 @@ fn anchor_of(set: &ObjectSet) -> Result<Option<ObjectAnchor>, RNTupleError> {
 }
 
 /// Of objects with numbers, those that are the anchors of other ntuples, which have numbers as names.
-fn other_ntuples(
+pub(super) fn other_ntuples(
     set: &ObjectSet,
     settings: &Settings,
     objects: &[FoundObject],
@@ -221,6 +221,12 @@ fn other_ntuples(
         }
     }
     Ok(others)
+}
+
+/// The base and the block of an object with a number.
+fn block_of(name: &str) -> Option<(String, u64)> {
+    let (base, number) = name.rsplit_once('/').unwrap_or(("", name));
+    Some((base.to_owned(), number.parse::<u64>().ok()? / BLOCK))
 }
 
 /// The objects that killed writers have left at a base.
@@ -256,6 +262,14 @@ pub fn sweep_objects(
     // an ntuple that is written in steps may take longer
     let is_writing = |object: &FoundObject| object.name.starts_with(PREVIEWS) && !is_old(object);
     let is_written = listed.iter().any(is_writing);
+    // a writer may write for longer: all objects of a block are as young as the youngest
+    let young = listed.iter().filter(|object| !is_old(object));
+    let young: BTreeSet<(String, u64)> =
+        young.filter_map(|object| block_of(&object.name)).collect();
+    let is_left = |object: &FoundObject| {
+        let block = block_of(&object.name);
+        is_old(object) && !block.is_some_and(|block| young.contains(&block))
+    };
     for object in listed {
         let is_used = match &anchor {
             Some(anchor) => belongs(&object.name, anchor),
@@ -265,7 +279,7 @@ pub fn sweep_objects(
             // of an ntuple at a base below this one
             None => {}
             Some(true) => found.used += 1,
-            Some(false) if is_old(&object) && !is_written => {
+            Some(false) if is_left(&object) && !is_written => {
                 left.push(object);
             }
             Some(false) => found.young += 1,
@@ -276,8 +290,19 @@ pub fn sweep_objects(
     found.bytes = left.iter().map(|object| object.size).sum();
     found.names = left.into_iter().map(|object| object.name).collect();
     found.names.sort_by_key(|name| (name.len(), name.clone()));
-    if deletes && !found.names.is_empty() {
-        set.delete(&found.names)?;
+    if deletes {
+        // the first object of a block goes first: without it, a writer that was taken for dead publishes nothing
+        let is_first = |name: &&String| {
+            let number = name
+                .rsplit('/')
+                .next()
+                .and_then(|number| number.parse::<u64>().ok());
+            number.is_none_or(|number| number % BLOCK == 0)
+        };
+        let (first, others): (Vec<&String>, Vec<&String>) = found.names.iter().partition(is_first);
+        for names in [first, others].iter().filter(|names| !names.is_empty()) {
+            set.delete(names)?;
+        }
     }
     if deletes {
         set.remove_partial()?;

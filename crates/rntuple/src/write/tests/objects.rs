@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use femtobarn_io::{ObjectSetSource, RecordSource, Settings};
 
 use super::*;
 use crate::read::explain;
 use crate::spec::{ObjectAnchor, Page, PageAddress};
-use crate::write::{ObjectSink, ObjectSize};
+use crate::write::object_sink::CHECK_AFTER;
+use crate::write::{ObjectSink, ObjectSize, sweep_objects};
 
 fn options(object_size: ObjectSize) -> WriteOptions {
     WriteOptions {
@@ -182,6 +184,21 @@ fn nothing_is_visible_or_left_before_the_end() {
     let sink = ObjectSink::create(&url, false, &Settings::default()).unwrap();
     let error = sink.finish().unwrap_err().with_causes();
     assert!(error.contains("no ntuple was written"), "{error}");
+}
+
+#[test]
+fn a_writer_whose_objects_were_swept_publishes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = base(folder.path(), "n");
+    let mut sink = ObjectSink::create(&url, false, &Settings::default()).unwrap();
+    fill(&mut sink, &batch(1000), ObjectSize::Page);
+    sink.complete().unwrap();
+    sink.created -= 2 * CHECK_AFTER;
+    let swept = sweep_objects(&url, &Settings::default(), Duration::ZERO, true).unwrap();
+    assert!(!swept.names.is_empty());
+    let error = sink.finish().unwrap_err().with_causes();
+    assert!(error.contains("a sweep has deleted"), "{error}");
+    assert_eq!(open(&url).unwrap_err().kind(), "file-not-found");
 }
 
 #[test]
