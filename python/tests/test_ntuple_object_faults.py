@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
@@ -394,11 +395,9 @@ def test_ntuples_that_are_named_by_numbers_are_not_harmed(way, store, copies):
     for number in (1, 2):
         write(base(way, f"{name}/{number}"), start=number)
     write(base(way, f"{name}-source"))
+    make = functools.partial(fb.clone, base(way, f"{name}-source")) if copies else write
     with pytest.raises(fb.FemtobarnError, match=rf"{name}/[12]\b.*another ntuple"):
-        if copies:
-            fb.clone(base(way, f"{name}-source"), base(way, name))
-        else:
-            write(base(way, name))
+        make(base(way, name))
     for number in (1, 2):
         assert is_whole(base(way, f"{name}/{number}"), start=number)
     assert numbers(store, name) == [1, 2]  # nothing is left

@@ -5,13 +5,8 @@ mod source;
 mod sweep;
 mod writing;
 
-use std::sync::Arc;
-
 use femtobarn_daos::{Address, DaosError, Settings as DaosSettings};
-use femtobarn_io::{ByteSource, IoError, Settings, goes_on, is_daos, is_stopped, public};
-use femtobarn_rntuple::RNTupleError;
-
-use crate::open::open_source_with;
+use femtobarn_io::{IoError, Settings, goes_on, is_daos, is_stopped, public};
 
 pub use sink::DaosSink;
 pub(crate) use sink::{DaosPreview, has_marked};
@@ -24,18 +19,6 @@ pub(crate) fn with_name<'u>(url: &'u str, name: Option<&str>) -> std::borrow::Co
     match name.filter(|_| is_daos(url) && has_none()) {
         Some(name) => format!("{}:{name}", url.trim_end_matches([':', '/'])).into(),
         None => url.into(),
-    }
-}
-
-/// Opens the ntuple of a URL as a source with its values; `daos://POOL/CONTAINER:NAME` if it is in DAOS.
-pub(crate) fn open_values_at(
-    url: &str,
-    settings: &Settings,
-) -> Result<Arc<dyn ByteSource>, RNTupleError> {
-    let source = open_source_with(url, settings)?;
-    match Address::with_ntuple(url) {
-        Ok((_, Some(name))) if is_daos(url) => Ok(values_of(&source, name)?),
-        _ => Ok(source),
     }
 }
 

@@ -1,12 +1,17 @@
 //! The files that a trace reads.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use femtobarn_io::{IoError, Settings, is_object_set, pieces, public, with_causes};
+use femtobarn_daos::Address;
+use femtobarn_io::{
+    ByteSource, IoError, Settings, is_daos, is_object_set, pieces, public, with_causes,
+};
 use femtobarn_rntuple::RNTupleError;
 
 use super::{ReplayOptions, Trace, opened_as};
-use crate::daos::open_values_at;
+use crate::daos::values_of;
+use crate::open::open_source_with;
 use crate::writable::create_sink;
 
 /// Bytes that are written at once.
@@ -36,6 +41,18 @@ pub enum InputState {
     Failed(String),
 }
 
+/// Opens what a trace names; an ntuple in DAOS is `daos://POOL/CONTAINER:NAME` there.
+pub(super) fn open_traced(
+    url: &str,
+    settings: &Settings,
+) -> Result<Arc<dyn ByteSource>, RNTupleError> {
+    let source = open_source_with(url, settings)?;
+    match Address::with_ntuple(url) {
+        Ok((_, Some(name))) if is_daos(url) => Ok(values_of(&source, name)?),
+        _ => Ok(source),
+    }
+}
+
 /// Checks that the files exist that a trace reads and does not write, and have the sizes that are needed; with `create`,
 /// creates missing ones, filled with numbers. Existing files are never changed.
 ///
@@ -56,7 +73,7 @@ pub fn check_inputs(
     }
     let check = |(url, n_needed): (String, u64)| {
         let settings = Settings::new(&url, options.settings.clone())?.but("cache", "off");
-        let state = match open_values_at(&url, &settings) {
+        let state = match open_traced(&url, &settings) {
             Ok(source) if source.meta().size >= n_needed => InputState::Fine,
             Ok(source) => InputState::TooSmall(source.meta().size),
             Err(error) if create && error.kind() == "file-not-found" && is_object_set(&url) => {

@@ -9,8 +9,8 @@ use femtobarn_io::{
 };
 use femtobarn_rntuple::RNTupleError;
 
+use super::inputs::open_traced;
 use super::{OpenFile, ReplayOptions, Trace, opened_as};
-use crate::daos::open_values_at;
 
 /// Reads at once, of all files together.
 const MOST_READS: usize = 128;
@@ -170,7 +170,7 @@ impl Player<'_> {
                             // servers are measured, not what a cache has of their files
                             let settings = Settings::new(&url, self.options.settings.clone())?;
                             let settings = settings.but("cache", "off");
-                            source = Some(open_values_at(&url, &settings)?);
+                            source = Some(open_traced(&url, &settings)?);
                             Ok(())
                         })?;
                     }

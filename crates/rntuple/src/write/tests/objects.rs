@@ -228,7 +228,7 @@ fn a_replaced_ntuple_is_whole_until_the_other_is_and_then_gone() {
     assert_eq!(all_of(&new).unwrap(), second);
     // who was slower has changed nothing, and leaves nothing
     let error = late.finish().unwrap_err();
-    assert!(error.to_string().contains("was replaced"), "{error}");
+    assert!(error.to_string().contains("another writer has"), "{error}");
     let (_, new) = open(&url).unwrap();
     assert_eq!(all_of(&new).unwrap(), second);
     let after = files(&folder.path().join("n"));
