@@ -411,16 +411,30 @@ def test_a_sweep_spares_what_a_writer_that_goes_on_has_written_long_ago(way, tmp
     values = {"x": np.arange(N, dtype="f8")}
     with fb.recreate(url, storage_options={"object_size": "page"}) as file:
         ntuple = file.mkrntuple("Events", {"x": "float64"}, compression="none", page_size="4 kB")
-        for _ in range(4):
-            ntuple.extend(values)
-            ntuple.commit_cluster()
-            time.sleep(1)
-        swept = sweep(url, "--age", "2")
+        is_swept = threading.Event()
+
+        def go_on():
+            n_clusters = 0
+            while not is_swept.is_set():
+                ntuple.extend(values)
+                ntuple.commit_cluster()
+                n_clusters += 1
+                time.sleep(0.1)
+            return n_clusters
+
+        with ThreadPoolExecutor(1) as pool:
+            writer = pool.submit(go_on)
+            time.sleep(3)
+            try:
+                swept = sweep(url, "--age", "2")
+            finally:
+                is_swept.set()
+            n_clusters = writer.result()
         assert not swept["objects"]
         assert swept["young"] > 20
     found = fb.open(url)
     assert found.verify().ok
-    assert found.num_entries == 4 * N
+    assert found.num_entries == n_clusters * N
 
 
 def compete(create, url, barrier, start):
