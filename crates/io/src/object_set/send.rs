@@ -426,16 +426,15 @@ impl Drop for Uploads {
         });
         clear_up(async { on_the_way.shutdown().await });
         // others are not deleted: of those whose answers were lost, the objects tell who made them
-        let mut own = mem::take(&mut self.created);
-        for &id in self.sent.difference(&own.clone()) {
+        for id in &self.sent - &self.created {
             match self.set.has_made(id) {
-                Ok(true) => drop(own.insert(id)),
+                Ok(true) => drop(self.created.insert(id)),
                 Ok(false) => {}
                 Err(_) => break,
             }
         }
-        if !own.is_empty() {
-            let names: Vec<String> = own.iter().map(u64::to_string).collect();
+        if !self.created.is_empty() {
+            let names: Vec<String> = self.created.iter().map(u64::to_string).collect();
             // what remains is not visible, and is found by a sweep
             let _ = self.set.delete(&names);
         }

@@ -223,10 +223,15 @@ pub(super) fn other_ntuples(
     Ok(others)
 }
 
-/// The base and the block of an object with a number.
-fn block_of(name: &str) -> Option<(String, u64)> {
+/// The base and the number of an object that has one.
+fn numbered(name: &str) -> Option<(&str, u64)> {
     let (base, number) = name.rsplit_once('/').unwrap_or(("", name));
-    Some((base.to_owned(), number.parse::<u64>().ok()? / BLOCK))
+    Some((base, number.parse().ok()?))
+}
+
+/// Its base and its block.
+fn block_of(name: &str) -> Option<(String, u64)> {
+    numbered(name).map(|(base, number)| (base.to_owned(), number / BLOCK))
 }
 
 /// The objects that killed writers have left at a base.
@@ -292,19 +297,12 @@ pub fn sweep_objects(
     found.names.sort_by_key(|name| (name.len(), name.clone()));
     if deletes {
         // the first object of a block goes first: without it, a writer that was taken for dead publishes nothing
-        let is_first = |name: &&String| {
-            let number = name
-                .rsplit('/')
-                .next()
-                .and_then(|number| number.parse::<u64>().ok());
-            number.is_none_or(|number| number % BLOCK == 0)
-        };
+        let is_first =
+            |name: &&String| numbered(name).is_none_or(|(_, number)| number % BLOCK == 0);
         let (first, others): (Vec<&String>, Vec<&String>) = found.names.iter().partition(is_first);
         for names in [first, others].iter().filter(|names| !names.is_empty()) {
             set.delete(names)?;
         }
-    }
-    if deletes {
         set.remove_partial()?;
     }
     Ok(found)
