@@ -29,6 +29,7 @@ from femtobarn._files.report import Report
 from femtobarn._files.tracing import Recording, Replay, record, replay, report
 from femtobarn._operations.convert import ConvertReport, convert
 from femtobarn._operations.cost import Advice, Costs, LayoutCost, advise, cost
+from femtobarn._operations.delete import delete, sweep
 from femtobarn._operations.join import join_columns
 from femtobarn._operations.left_behind import LeftBehind
 from femtobarn._operations.merge import MergeReport, merge
@@ -165,6 +166,7 @@ __all__ = [
     "convert",
     "cost",
     "create",
+    "delete",
     "export",
     "hdf5_schema",
     "histogram",
@@ -186,13 +188,14 @@ __all__ = [
     "report",
     "reshape",
     "skim",
+    "sweep",
     "update",
     "write",
 ]
 
 
 # Names that users of other libraries look for, and their names here.
-_SYNONYMS = {"join": "join_columns", "hadd": "merge", "verify": "open(…).verify"}
+_SYNONYMS = {"join": "join_columns", "hadd": "merge", "remove": "delete", "verify": "open(…).verify"}
 
 
 def __getattr__(name: str) -> Any:

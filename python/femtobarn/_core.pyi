@@ -56,6 +56,7 @@ __all__ = [
     "convert",
     "convert_many",
     "cost",
+    "delete",
     "end_background",
     "end_record",
     "exit_code",
@@ -89,6 +90,7 @@ __all__ = [
     "record",
     "replay",
     "report",
+    "sweep",
     "type_name",
     "without_cycle",
 ]
@@ -706,5 +708,7 @@ def advise(
     prices: str | None,
     settings: dict[str, str],
 ) -> tuple[str, str]: ...
+def delete(url: str, settings: dict[str, str]) -> int: ...
+def sweep(url: str, *, age: float, deletes: bool, settings: dict[str, str]) -> list[str]: ...
 def end_background() -> None: ...
 def cli_main(args: list[str]) -> int: ...

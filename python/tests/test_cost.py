@@ -203,6 +203,16 @@ def test_objects_of_other_ntuples_are_counted_apart(source, tmp_path):
     shown = subprocess.run([*PROGRAM, "cost", merged], check=True, capture_output=True, text=True).stdout
     assert f"also refers to {present.foreign_objects} objects" in shown
     assert "also refers" not in subprocess.run([*PROGRAM, "cost", inputs[0]], capture_output=True, text=True).stdout
+    both = present.bytes + present.foreign_bytes
+    assert present.write_price_per_tb == pytest.approx(present.write_price * 1e12 / both)
+    # objects that it refers to twice are stored once
+    fb.merge([merged, *inputs], f"ntpl+file://{tmp_path}/again")
+    again = fb.cost(f"ntpl+file://{tmp_path}/again")["present"]
+    assert (again.foreign_objects, again.foreign_bytes) == (present.foreign_objects, present.foreign_bytes)
+    assert again.requests > present.requests
+    run = ("info", f"ntpl+file://{tmp_path}/again", "--json")
+    document = json.loads(subprocess.run([*PROGRAM, *run], check=True, capture_output=True, text=True).stdout)
+    assert document["refers_to"] == inputs
 
 
 def test_a_pass_of_a_trace_is_that_of_the_columns_that_were_read(source, tmp_path):

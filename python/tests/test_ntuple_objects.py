@@ -464,9 +464,47 @@ def test_a_sweep_of_several_places_prints_one_document(place, tmp_path):
     found = json.loads(fb_program("sweep", *urls, str(tmp_path), "--dry-run", "--json"))
     assert [document.get("url") for document in found] == [*urls, None]
     assert found[0]["used"] == found[1]["used"] == 4
-    assert found[2] == {"removed": []}
+    assert found[2] == {"deleted": False, "removed": []}
     assert json.loads(fb_program("sweep", urls[0], "--dry-run", "--json")) == found[0]
-    assert json.loads(fb_program("sweep", str(tmp_path), "--json")) == {"removed": []}
+    assert json.loads(fb_program("sweep", str(tmp_path), "--json")) == {"deleted": True, "removed": []}
+
+
+def test_deleting_leaves_other_ntuples(place, dimuon):
+    """Also those whose names are numbers, or that are below it, or that refer to each other."""
+    for name in ("input", "parent", "parent/5000", "parent/below"):
+        fb.clone(dimuon, place.url(name), object_size="20 kB")
+    fb.merge([place.url("input"), place.url("parent")], place.url("merged"))
+    fb.delete(place.url("merged"))
+    for name in ("input", "parent"):
+        assert fb.open(place.url(name)).verify().ok
+    fb.delete(place.url("parent"))
+    assert fb.sweep(place.url("parent"), age=0, dry_run=True) == []
+    for name in ("parent/5000", "parent/below"):
+        assert fb.open(place.url(name)).verify().ok
+        fb.delete(place.url(name))
+    assert place.sizes("parent") == {}
+    assert place.sizes("merged") == {}
+
+
+def test_a_sweep_in_python_finds_what_one_by_fb_does(place, tmp_path):
+    url = place.url("left")
+    fb.write(url, {"x": np.arange(1000.0)}, object_size="page")
+    if place.client:
+        place.client.delete("private/objects/left")
+    else:
+        Path(f"{tmp_path}/objects/left/anchor").unlink()
+    left = sorted(place.sizes("left"))
+    assert fb.sweep(url) == []
+    assert fb.sweep(url, age=0, dry_run=True) == left
+    assert sorted(place.sizes("left")) == left
+    assert fb.sweep(url, age=0) == left
+    assert place.sizes("left") == {}
+    (tmp_path / ".new.root.partial-1-0").touch()
+    for dry_run in (True, True, False):
+        assert fb.sweep(tmp_path, dry_run=dry_run) == [f"{tmp_path}/.new.root.partial-1-0"]
+    assert fb.sweep(tmp_path) == []
+    with pytest.raises(fb.UsageError, match="age"):
+        fb.sweep(url, age=-1)
 
 
 def test_a_size_of_objects_alone_is_another_shape(place, dimuon, tmp_path):

@@ -10,7 +10,7 @@ import awkward as ak
 import numpy as np
 import pytest
 from compare import same
-from page_stores import STORES
+from page_stores import STORES, fb_program
 
 import femtobarn as fb
 
@@ -163,6 +163,30 @@ def test_an_existing_ntuple_is_refused_or_replaced_as_a_whole(store, dimuon):
     assert fb.open(url).verify().ok
     # nothing of the replaced one remains
     assert len(store.left("again")) == len(names)
+
+
+def test_an_ntuple_is_deleted_with_its_attribute_sets(store):
+    url = store.url("deleted")
+    with fb.recreate(url) as file:
+        events = file.mkrntuple("Events", {"x": "int32"}, **store.options)
+        runs = events.mkattributes("runs", {"run": "int32"})
+        events.extend({"x": [1, 2, 3]})
+        runs.append(0, 3, {"run": 7})
+    if url.endswith(".root"):
+        with pytest.raises(fb.UsageError, match="only ntuples as objects"):
+            fb.delete(url)
+        return
+    fb.clone(url, store.url("deleted-too"))
+    n = len(store.left("deleted"))
+    assert fb.delete(url) == n if "daos" not in url else n > 0
+    assert store.left("deleted") == []
+    for missing in (fb.delete, fb.open):
+        with pytest.raises((fb.NotFoundError, fb.UsageError)):
+            missing(url)
+    fb_program("rm", store.url("deleted-too"))
+    assert store.left("deleted-too") == []
+    fb.write(url, {"x": [1]}, **store.options)
+    assert fb.open(url).verify().ok
 
 
 def test_names_are_those_of_the_ntuple(store, written):

@@ -106,8 +106,10 @@ pub enum Verb {
     Migrate(MigrateArgs),
     /// Copy files byte for byte between any of: paths, root://, https://, s3://, gs://, az://
     Cp(CopyArgs),
-    /// Remove temporary files that killed writers left in directories: .NAME.partial-PROCESS-NUMBER files that no
-    /// process writes
+    /// Delete ntuples as objects (ntpl+s3://…) or in DAOS
+    Rm(RmArgs),
+    /// Remove what killed writers left: temporary files in directories (.NAME.partial-PROCESS-NUMBER files that no
+    /// process writes), objects, and values in DAOS
     Sweep(SweepArgs),
     /// Diagnose access to a file: addresses, TLS, login, latency, throughput; exit code 1 if a step fails
     Doctor(DoctorArgs),
@@ -1065,14 +1067,22 @@ fn speed(text: &str) -> Result<Speed, String> {
 pub struct Speed(pub Option<f64>);
 
 #[derive(Debug, Args)]
+pub struct RmArgs {
+    /// The ntuples: ntpl+s3://bucket/prefix, or daos://POOL/CONTAINER:NAME
+    #[arg(value_name = "URL", required = true)]
+    pub urls: Vec<String>,
+}
+
+#[derive(Debug, Args)]
 pub struct SweepArgs {
-    /// The directories; subdirectories are not searched. Or URLs of ntuples as objects, ntpl+s3://bucket/prefix
+    /// The directories; subdirectories are not searched. Or URLs of ntuples as objects, ntpl+s3://bucket/prefix, or of
+    /// containers, daos://POOL/CONTAINER
     #[arg(value_name = "DIRECTORY", required = true, value_hint = ValueHint::DirPath)]
     pub folders: Vec<String>,
     /// Minimum age in seconds of objects to delete: the writer of younger ones may still be working [default: 86400]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub age: Option<f64>,
-    /// List objects without deleting them
+    /// Say what would be removed, and remove nothing
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -110,6 +110,9 @@ fn summary(info: &Info<'_>, out: &mut Output<'_>) -> io::Result<()> {
         };
         line("attribute set", &format!("{}: {content}", set.name))?;
     }
+    for url in &info.refers_to {
+        line("refers to", url)?;
+    }
     Ok(())
 }
 

@@ -37,6 +37,7 @@ mod python;
 mod remarks;
 mod replay;
 mod reshape;
+mod rm;
 mod schema;
 mod selection;
 mod stats;
@@ -169,6 +170,7 @@ fn dispatch(
         Verb::Migrate(args) => migrate::run(args, out, err),
         Verb::Cp(args) => copy::run(args, out, err),
         Verb::Replay(args) => replay::run(args, out),
+        Verb::Rm(args) => rm::run(args, out),
         Verb::Sweep(args) => sweep::run(args, out),
         Verb::Doctor(args) => each(&args.urls, true, out, err, |target, out| {
             doctor::run(target, args.bytes, out)

@@ -53,18 +53,22 @@ fn sweep_all(
     }
     let mut removed = Vec::new();
     for folder in folders {
-        removed.extend(sweep(Path::new(folder)).map_err(Error::from)?);
+        removed.extend(sweep(Path::new(folder), !args.dry_run).map_err(Error::from)?);
     }
     let names: Vec<String> = removed
         .iter()
         .map(|path| path.to_string_lossy().into_owned())
         .collect();
-    documents.push(json!({"removed": names}));
+    documents.push(json!({"deleted": !args.dry_run, "removed": names}));
     if out.is_json {
         return Ok(());
     }
     for name in &names {
-        writeln!(out, "removed {}", printable(name))?;
+        let what = match args.dry_run {
+            true => "would be removed:",
+            false => "removed",
+        };
+        writeln!(out, "{what} {}", printable(name))?;
     }
     if names.is_empty() {
         writeln!(out, "no temporary files found")?;

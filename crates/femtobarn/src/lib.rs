@@ -18,6 +18,7 @@ mod copy;
 pub mod cost;
 mod counters;
 mod daos;
+mod delete;
 mod doctor;
 pub mod documents;
 pub mod export;
@@ -132,6 +133,7 @@ pub mod write {
     };
 
     pub use crate::daos::{DaosSink, sweep_objects};
+    pub use crate::delete::delete_ntuple;
 }
 
 /// ROOT files as containers of objects.

@@ -10,6 +10,7 @@ mod callback;
 mod capi;
 mod convert;
 mod cost;
+mod delete;
 mod error;
 mod fields;
 mod fsspec;
@@ -51,6 +52,8 @@ mod _core {
     use crate::convert::{convert, convert_many};
     #[pymodule_export]
     use crate::cost::{advise, cost};
+    #[pymodule_export]
+    use crate::delete::{delete, sweep};
     #[pymodule_export]
     use crate::fields::Fields;
     #[pymodule_export]

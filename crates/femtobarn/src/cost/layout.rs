@@ -167,11 +167,18 @@ impl Opened {
             }
         }
         let anchor = self.reader.store().objects();
-        let other = anchor.and_then(|anchor| anchor.bases.first());
-        let foreign = other.map(|other| sizes.split_off(&other.first));
+        let others = anchor.map_or(&[][..], |anchor| &anchor.bases);
+        // one that was merged twice has two ranges of numbers
+        let mut foreign = BTreeMap::new();
+        for other in others {
+            let mut of_other = sizes.split_off(&other.first);
+            sizes.extend(of_other.split_off(&other.first.saturating_add(other.count)));
+            let numbered = of_other.into_iter();
+            foreign.extend(numbered.map(|(id, size)| ((&other.base, id - other.first), size)));
+        }
         Ok(Sizes {
             own: sizes.into_values().collect(),
-            foreign: foreign.unwrap_or_default().into_values().collect(),
+            foreign: foreign.into_values().collect(),
         })
     }
 

@@ -215,20 +215,27 @@ fn layout_cost(
     let objects = opened.objects()?;
     let write = opened.uploads(&objects.own, settings)?;
     let bytes = objects.own.iter().sum();
+    let foreign = objects.foreign.iter().sum();
     Ok(LayoutCost {
         granularity,
         objects: objects.own.len() as u64,
         bytes,
         foreign_objects: objects.foreign.len() as u64,
-        foreign_bytes: objects.foreign.iter().sum(),
+        foreign_bytes: foreign,
         write,
         pass,
-        money: Money::of(bytes, write, pass, prices),
+        money: Money::of((bytes, foreign), write, pass, prices),
     })
 }
 
 impl Money {
-    fn of(bytes: u64, write: UploadRequests, pass: Pass, prices: &Prices) -> Self {
+    /// Of an ntuple with objects of its own, and of others that it refers to.
+    fn of(
+        (bytes, foreign): (u64, u64),
+        write: UploadRequests,
+        pass: Pass,
+        prices: &Prices,
+    ) -> Self {
         let per_tb = |price: f64, bytes: u64| price * 1e12 / real(bytes.max(1));
         let written = prices.requests(write.puts, write.gets);
         let read = prices.requests(0, pass.all_requests());
@@ -237,7 +244,7 @@ impl Money {
             pass: read,
             month: prices.month(bytes),
             transfer_out: prices.transfer_out(pass.all_bytes()),
-            write_per_tb: per_tb(written, bytes),
+            write_per_tb: per_tb(written, bytes.saturating_add(foreign)),
             pass_per_tb: per_tb(read, pass.all_bytes()),
         }
     }

@@ -1,5 +1,8 @@
 //! All metadata of an ntuple, as `fb info` shows them.
 
+use std::collections::BTreeSet;
+
+use femtobarn_io::{ObjectSet, Settings};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::schema::{Descriptor, is_anonymous};
@@ -40,6 +43,8 @@ pub struct Info<'a> {
     pub sizes: Sizes,
     pub clusters: Vec<Cluster>,
     pub attribute_sets: Vec<AttributeSet>,
+    /// The URLs of other ntuples whose objects a merged ntuple refers to.
+    pub refers_to: Vec<String>,
 }
 
 impl<'a> Info<'a> {
@@ -54,6 +59,7 @@ impl<'a> Info<'a> {
             sizes: Sizes::new(ntuple, reader)?,
             clusters: clusters(reader)?,
             attribute_sets: attribute_sets(reader),
+            refers_to: refers_to(reader)?,
         })
     }
 
@@ -114,6 +120,27 @@ fn attribute_sets(reader: &Reader) -> Vec<AttributeSet> {
         .collect()
 }
 
+fn refers_to(reader: &Reader) -> Result<Vec<String>, RNTupleError> {
+    let anchor = reader.store().objects();
+    let Some(anchor) = anchor.filter(|anchor| !anchor.bases.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let mut bases = BTreeSet::new();
+    for (_, list) in reader.page_lists(0..u64::MAX)? {
+        let ids = list.all_pages().iter();
+        let ids = ids.filter_map(|page| page.stored().address.object());
+        let of_id = |id| anchor.bases.iter().rfind(|other| other.first <= id);
+        bases.extend(ids.filter_map(of_id).map(|other| other.base.as_str()));
+    }
+    let settings = Settings::default();
+    let own = ObjectSet::open(reader.url(), &settings)?;
+    let urls = bases.into_iter().map(|base| {
+        let other = own.below(base, &settings)?;
+        Ok(other.url().to_owned())
+    });
+    urls.collect()
+}
+
 /// The feature flags by name.
 pub fn feature_flags(flags: u64) -> Vec<String> {
     let bits = (0..63).filter(|bit| flags >> bit & 1 != 0);
@@ -151,6 +178,7 @@ fn document(info: &Info<'_>) -> Value {
         "cluster_groups": groups(descriptor),
         "clusters": info.clusters.iter().map(cluster).collect::<Vec<_>>(),
         "attribute_sets": info.attribute_sets.iter().map(attribute_set).collect::<Vec<_>>(),
+        "refers_to": info.refers_to,
     })
 }
 

@@ -384,7 +384,7 @@ impl ObjectSet {
     /// If the directory cannot be read.
     pub fn remove_partial(&self) -> Result<(), IoError> {
         match &self.place {
-            Place::Folder { path, .. } if path.is_dir() => sweep(path).map(drop),
+            Place::Folder { path, .. } if path.is_dir() => sweep(path, true).map(drop),
             _ => Ok(()),
         }
     }

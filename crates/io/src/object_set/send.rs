@@ -434,7 +434,9 @@ impl Drop for Uploads {
             }
         }
         if !self.created.is_empty() {
-            let names: Vec<String> = self.created.iter().map(u64::to_string).collect();
+            // the first object of a block is the last one: then the block is free for other writers
+            let names = self.created.iter().rev().map(u64::to_string);
+            let names: Vec<String> = names.collect();
             // what remains is not visible, and is found by a sweep
             let _ = self.set.delete(&names);
         }

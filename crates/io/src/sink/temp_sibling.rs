@@ -148,7 +148,9 @@ impl TempSibling {
     /// If the file cannot be created in that directory, or the name exists and is not a file, or must not be replaced.
     pub fn create(path: &Path, replaces: bool) -> Result<Self, IoError> {
         let place = Place::of(path, replaces)?;
-        remove_abandoned(folder_of(&place.wanted), |other| other == place.name);
+        removed(abandoned(folder_of(&place.wanted), |other| {
+            other == place.name
+        }));
         let made = new_file(&place.wanted, &place.name);
         let (path, file) = made.map_err(|error| place.refused(error))?;
         place.sibling(path, file, replaces)
@@ -179,7 +181,7 @@ impl TempSibling {
     /// If the file cannot be created in that directory.
     pub fn spool(folder: &Path, name: &str) -> Result<Self, IoError> {
         let place = Place::spooled(folder, name)?;
-        remove_abandoned(folder, |other| other == place.name);
+        removed(abandoned(folder, |other| other == place.name));
         let made = new_file(&place.wanted, &place.name).and_then(|(path, file)| {
             file.set_permissions(fs::Permissions::from_mode(0o600))?;
             Ok((path, file))
@@ -360,26 +362,29 @@ fn new_file(wanted: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// Removes incomplete files of dead processes from a directory; returns their names.
+/// Finds incomplete files of dead processes in a directory, and removes them if told so; returns their names.
 ///
 /// A writer holds a lock on its file. If the file system has no locks, nothing is removed.
 ///
 /// # Errors
 /// If the directory cannot be listed.
-pub fn sweep(folder: &Path) -> Result<Vec<PathBuf>, IoError> {
+pub fn sweep(folder: &Path, removes: bool) -> Result<Vec<PathBuf>, IoError> {
     if let Err(error) = fs::read_dir(folder) {
         return Err(IoError::from_open(&folder.to_string_lossy(), error));
     }
-    Ok(remove_abandoned(folder, |_| true))
+    let found = abandoned(folder, |_| true);
+    let mut found = match removes {
+        true => removed(found),
+        false => found.map(|(path, _)| path).collect(),
+    };
+    found.sort();
+    Ok(found)
 }
 
-/// Removes incomplete files of dead processes for the names that a function selects.
-fn remove_abandoned(folder: &Path, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-    let found = abandoned(folder, is_meant);
-    let removed = found.filter(|(path, _)| fs::remove_file(path).is_ok());
-    let mut removed: Vec<PathBuf> = removed.map(|(path, _)| path).collect();
-    removed.sort();
-    removed
+/// Removes files; returns the names of those that could be.
+fn removed(files: impl Iterator<Item = (PathBuf, File)>) -> Vec<PathBuf> {
+    let removed = files.filter(|(path, _)| fs::remove_file(path).is_ok());
+    removed.map(|(path, _)| path).collect()
 }
 
 /// The incomplete files of dead processes for the names that a function selects, each opened and locked. Files that cannot
@@ -605,8 +610,9 @@ mod tests {
         }
         std::os::unix::fs::symlink("d", at(".link.partial-1-0")).unwrap();
         fs::create_dir(at(".folder.partial-1-0")).unwrap();
-        let removed = sweep(folder.path()).unwrap();
-        assert_eq!(removed, [at(".a.partial-1-7"), at(".b.root.partial-2-0")]);
+        let expected = [at(".a.partial-1-7"), at(".b.root.partial-2-0")];
+        assert_eq!(sweep(folder.path(), false).unwrap(), expected);
+        assert_eq!(sweep(folder.path(), true).unwrap(), expected);
         let mut left: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().path())
@@ -621,7 +627,7 @@ mod tests {
         ];
         expected.sort();
         assert_eq!(left, expected);
-        assert!(sweep(&at("missing")).is_err());
+        assert!(sweep(&at("missing"), true).is_err());
     }
 
     #[test]

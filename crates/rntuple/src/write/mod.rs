@@ -51,7 +51,7 @@ pub(crate) use model::{Layout, Shape, unwritable};
 pub use ntuple::NTupleWriter;
 pub use object_sink::{ObjectSink, ObjectsWritten, Preview};
 pub use object_sketch::ObjectSketch;
-pub use object_sweep::{ObjectsLeft, sweep_objects};
+pub use object_sweep::{ObjectsLeft, delete_objects, sweep_objects};
 pub use options::{ObjectSize, WriteOptions};
 pub(crate) use order::ordered;
 pub use page_trial::PageTrial;

@@ -607,7 +607,7 @@ impl ObjectSink {
         self.uploads.keep();
         if let Some((_, Some(old))) = &self.replaced {
             // the ntuple is complete: what remains of the other one is found by a sweep
-            let _ = delete_old(&set, old, &anchor, &self.settings);
+            let _ = delete_old(&set, old, Some(&anchor), &self.settings);
         }
         Ok(written)
     }

@@ -64,41 +64,68 @@ pub(super) fn number(link: EnvelopeLink) -> u64 {
     link.stored.address.object().unwrap_or_default()
 }
 
-/// Deletes the objects of a replaced ntuple, by their numbers: not all stores list them. A list has the attribute sets
-/// that other programs wrote.
+/// Deletes the objects of an ntuple that does not exist any more, by their numbers: not all stores list them. A list has the
+/// attribute sets that other programs wrote. What belongs to an ntuple that has replaced it stays. Returns how many were
+/// deleted.
 pub(super) fn delete_old(
     set: &ObjectSet,
     old: &ObjectAnchor,
-    new: &ObjectAnchor,
+    new: Option<&ObjectAnchor>,
     settings: &Settings,
-) -> Result<(), IoError> {
-    let others = match old.clone_template == new.clone_template {
-        true => &[][..],
-        false => &old.sets,
+) -> Result<u64, IoError> {
+    let mut n = 0;
+    let others = match new {
+        Some(new) if old.clone_template == new.clone_template => &[][..],
+        _ => &old.sets,
     };
     for base in others.iter().filter_map(|name| old.attribute_base(name)) {
         let below = set.below(&base, settings)?;
         let Some((_, anchor)) = below.anchor()? else {
             continue;
         };
-        if let Ok(anchor) = ObjectAnchor::parse(&anchor) {
-            let names: Vec<String> = blocks(&anchor).flatten().map(|id| id.to_string()).collect();
-            below.delete(&names)?;
-        }
         below.delete_anchor()?;
+        if let Ok(anchor) = ObjectAnchor::parse(&anchor) {
+            n += 1 + delete_old(&below, &anchor, None, settings)?;
+        }
     }
     let listed = set.list()?.into_iter().map(|object| object.name);
     let listed = listed.filter(|name| belongs(name, old) == Some(true));
+    let is_new = |name: &str| new.and_then(|new| belongs(name, new)) == Some(true);
     let names: BTreeSet<String> = blocks(old)
         .flatten()
         .map(|id| id.to_string())
         .chain(listed)
-        .filter(|name| belongs(name, new) == Some(false))
+        .filter(|name| !is_new(name))
         .collect();
-    match names.is_empty() {
-        true => Ok(()),
-        false => set.delete(&Vec::from_iter(names)),
+    // a block is free for other writers when its first object is deleted
+    let (first, others) = first_and_others(&names);
+    for names in [others, first].iter().filter(|names| !names.is_empty()) {
+        set.delete(names)?;
     }
+    Ok(n + names.len() as u64)
+}
+
+/// Deletes an ntuple; returns the number of its objects, with its anchor and with attribute sets. Objects of others that it refers
+/// to stay. What is left after an error is found by a sweep.
+///
+/// # Errors
+/// If there is none, its anchor is damaged, or an object cannot be deleted.
+pub fn delete_objects(url: &str, settings: &Settings) -> Result<u64, RNTupleError> {
+    let set = ObjectSet::open(url, settings)?;
+    let Some(anchor) = anchor_of(&set)? else {
+        let url = set.url().to_owned();
+        return Err(IoError::NotFound { url }.into());
+    };
+    set.delete_anchor()?;
+    Ok(1 + delete_old(&set, &anchor, None, settings)?)
+}
+
+/// Objects that are the first ones of blocks, or have no numbers; and all others.
+fn first_and_others<'n>(
+    names: impl IntoIterator<Item = &'n String>,
+) -> (Vec<&'n String>, Vec<&'n String>) {
+    let is_first = |name: &&String| numbered(name).is_none_or(|(_, number)| number % BLOCK == 0);
+    names.into_iter().partition(is_first)
 }
 
 /// All objects below a base. Some stores, as MinIO, do not list keys that begin with the key of another object, which is an
@@ -297,9 +324,7 @@ pub fn sweep_objects(
     found.names.sort_by_key(|name| (name.len(), name.clone()));
     if deletes {
         // the first object of a block goes first: without it, a writer that was taken for dead publishes nothing
-        let is_first =
-            |name: &&String| numbered(name).is_none_or(|(_, number)| number % BLOCK == 0);
-        let (first, others): (Vec<&String>, Vec<&String>) = found.names.iter().partition(is_first);
+        let (first, others) = first_and_others(&found.names);
         for names in [first, others].iter().filter(|names| !names.is_empty()) {
             set.delete(names)?;
         }
