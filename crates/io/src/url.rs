@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::SystemTime;
 
 use femtobarn_xrootd::without_password;
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 /// The protocol for a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,50 +230,31 @@ pub fn expand_home(path: &str) -> Cow<'_, str> {
     }
 }
 
+/// What has a meaning in URLs of objects, or in patterns of them.
+const SPECIAL: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'%')
+    .add(b'#')
+    .add(b'?')
+    .add(b':')
+    .add(b'@')
+    .add(b'*')
+    .add(b'[')
+    .add(b']')
+    .add(b'{')
+    .add(b'}')
+    .add(b'|')
+    .add(b'\\');
+
 /// A path as part of the URL of objects, as `open` reads it.
 #[must_use]
 pub fn encoded(path: &str) -> String {
-    let mut out = String::with_capacity(path.len());
-    for c in path.chars() {
-        match c {
-            '%'
-            | '#'
-            | '?'
-            | ':'
-            | '@'
-            | '*'
-            | '['
-            | ']'
-            | '{'
-            | '}'
-            | '|'
-            | '\\'
-            | '\0'..='\x20'
-            | '\x7f' => {
-                out.push_str(&format!("%{:02X}", u32::from(c)));
-            }
-            c => out.push(c),
-        }
-    }
-    out
+    utf8_percent_encode(path, SPECIAL).to_string()
 }
 
 /// Decodes percent-encoding. Invalid sequences are kept, for servers that do not encode.
 pub(crate) fn decoded(name: &str) -> String {
-    let mut out = Vec::with_capacity(name.len());
-    let mut rest = name.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|_| *first == b'%');
-        let digits = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        out.push(byte.unwrap_or(*first));
-        rest = match byte {
-            Some(_) => behind.get(2..).unwrap_or_default(),
-            None => behind,
-        };
-    }
-    String::from_utf8_lossy(&out).into_owned()
+    percent_decode_str(name).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
