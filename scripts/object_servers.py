@@ -255,3 +255,9 @@ class FakeGcs(_Store):
         query = urllib.parse.urlencode({"uploadType": "media", "name": key})
         kind = {"content-type": "application/octet-stream"}
         self.request("POST", f"/upload/storage/v1/b/{bucket}/o", query, content, kind)
+
+    def names(self, bucket: str, prefix: str) -> list[str]:
+        """Return the keys of a bucket that begin with a prefix."""
+        query = urllib.parse.urlencode({"prefix": prefix})
+        found = json.loads(self.request("GET", f"/storage/v1/b/{bucket}/o", query, b"", {}))
+        return [item["name"] for item in found.get("items", ())]

@@ -29,6 +29,16 @@ class Fault:
     is_done: bool = False
 
 
+@dataclass
+class Asked:
+    """A request for the store: its method, its path with the query, its headers and its body."""
+
+    method: str
+    path: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
 #: Decides about a request by its method, its path and how often these two came before.
 Rule = Callable[[str, str, int], Fault | None]
 
@@ -43,6 +53,7 @@ class FaultyStore:
     """
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self.rule: Rule = lambda method, path, before: None
         #: What replaces the body of an answer, by method, path and body.
         self.change: Callable[[str, str, bytes], bytes] = lambda method, path, body: body
@@ -62,7 +73,8 @@ class FaultyStore:
                     store.requests.append((self.command, path))
                 fault = store.rule(self.command, path, before)
                 if fault is None or fault.is_done:
-                    status, headers, answer = self._ask(port, body)
+                    asked = Asked(self.command, self.path, self.headers.items(), body)
+                    status, headers, answer = store.ask(asked)
                 if fault is None:
                     changed = store.change(self.command, path, answer)
                     self._answer(status, headers, changed, len(answer))
@@ -71,16 +83,6 @@ class FaultyStore:
                 else:
                     text = f"<Error><Code>{fault.code}</Code><Message>so it is</Message></Error>"
                     self._answer(fault.status, [("content-type", "application/xml")], text.encode(), len(text))
-
-            def _ask(self, port: int, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-                with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as connection:
-                    # with the host that the client has signed
-                    connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
-                    for name, value in self.headers.items():
-                        connection.putheader(name, value)
-                    connection.endheaders(body)
-                    answer = connection.getresponse()
-                    return answer.status, answer.getheaders(), answer.read()
 
             def _answer(self, status: int, headers: list[tuple[str, str]], body: bytes, size: int) -> None:
                 own = {"connection", "transfer-encoding", "content-length"}
@@ -111,6 +113,17 @@ class FaultyStore:
         self._server.daemon_threads = True
         self.endpoint = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def ask(self, asked: Asked) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Ask the store; return status, headers and body of its answer."""
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port)) as connection:
+            # with the host that the client has signed
+            connection.putrequest(asked.method, asked.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in asked.headers:
+                connection.putheader(name, value)
+            connection.endheaders(asked.body)
+            answer = connection.getresponse()
+            return answer.status, answer.getheaders(), answer.read()
 
     def count(self, method: str, ending: str = "") -> int:
         """Return the number of requests with this method, for paths with this ending."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import urllib.parse
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import daos_standin
 import object_servers
+from faulty_store import Asked, FaultyStore
 
 if TYPE_CHECKING:
     import pytest
@@ -90,6 +92,58 @@ class Azurite(LocalObjects):
         return [key for key in keys if key == name or key.startswith(f"{name}/")]
 
     def close(self) -> None:
+        self.server.close()
+
+
+class GoogleInXml(FaultyStore):
+    """A way to fake-gcs-server, which takes uploads in JSON's protocol of Google only, while clients use XML's."""
+
+    def ask(self, asked: Asked) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Ask the store, by its own name."""
+        given = {name.lower(): value for name, value in asked.headers} | {"host": f"127.0.0.1:{self.port}"}
+        if asked.method != "PUT":
+            return super().ask(Asked(asked.method, asked.path, list(given.items()), asked.body))
+        bucket, key = asked.path[1:].split("/", 1)
+        query = {"uploadType": "multipart", "name": urllib.parse.unquote(key)}
+        if (generation := given.get("x-goog-if-generation-match")) is not None:
+            query["ifGenerationMatch"] = generation
+        prefix = "x-goog-meta-"
+        metadata = {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+        mark = uuid.uuid4().hex
+        parts = [("application/json", json.dumps({"metadata": metadata}).encode()), ("text/plain", asked.body)]
+        lines = [line for kind, part in parts for line in (f"--{mark}", f"content-type: {kind}", "", part)]
+        body = b"\r\n".join(line if isinstance(line, bytes) else line.encode() for line in [*lines, f"--{mark}--", ""])
+        headers = [("host", given["host"]), ("content-length", str(len(body)))]
+        headers.append(("content-type", f"multipart/related; boundary={mark}"))
+        place = f"/upload/storage/v1/b/{bucket}/o?{urllib.parse.urlencode(query)}"
+        status, headers, answer = super().ask(Asked("POST", place, headers, body))
+        if status == 200:
+            made = json.loads(answer)
+            headers += [("etag", made["etag"]), ("x-goog-generation", made["generation"])]
+        return status, headers, b""
+
+
+class Google(LocalObjects):
+    """Objects in a bucket of fake-gcs-server. Each request takes too long for the tests of all stores."""
+
+    def __init__(self, folder: Path, size: str, variables: pytest.MonkeyPatch) -> None:
+        self.server = object_servers.FakeGcs()
+        self.way = GoogleInXml(self.server.port)
+        variables.setenv("GOOGLE_BASE_URL", self.way.endpoint)
+        key = {"gcs_base_url": self.way.endpoint, "disable_oauth": True}
+        key |= dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+        variables.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(key))
+        super().__init__(folder, size)
+
+    def url(self, name: str) -> str:
+        return f"ntpl+gs://private/{name}"
+
+    def left(self, name: str) -> list[str]:
+        keys = self.server.names("private", name)
+        return [key for key in keys if key == name or key.startswith(f"{name}/")]
+
+    def close(self) -> None:
+        self.way.close()
         self.server.close()
 
 

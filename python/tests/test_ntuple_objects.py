@@ -22,6 +22,7 @@ import object_servers
 import pytest
 from compare import same
 from faulty_store import FaultyStore
+from page_stores import Google
 
 import femtobarn as fb
 
@@ -523,33 +524,55 @@ def test_a_size_of_objects_alone_is_another_shape(place, dimuon, tmp_path):
         fb.reshape(url, tmp_path / "file.root", object_size="page")
 
 
-def test_objects_of_google_are_read(need_store, tmp_path):
-    """Objects that were written to a directory are copied to a bucket: fake-gcs-server takes no XML uploads."""
+def test_objects_of_google_are_written_replaced_and_deleted(need_store, tmp_path, monkeypatch):
     need_store("fake-gcs-server")
-    url = f"ntpl+file://{tmp_path}/objects"
-    with fb.recreate(url) as file:
-        events = file.mkrntuple("Events", dict.fromkeys(COLUMNS, "float64"), page_size="4 kB", object_size="20 kB")
-        runs = events.mkattributes("runs", {"run": "int32"})
-        events.extend(COLUMNS)
-        runs.append(0, 12_000, {"run": 7})
-    server = object_servers.FakeGcs()
+    store = Google(tmp_path, "20 kB", monkeypatch)
+    url = store.url("some/objects")
+
+    def write(columns):
+        with fb.recreate(url) as file:
+            types = dict.fromkeys(columns, "float64")
+            events = file.mkrntuple("Events", types, page_size="4 kB", object_size="20 kB")
+            runs = events.mkattributes("runs", {"run": "int32"})
+            events.extend(columns)
+            runs.append(0, 12_000, {"run": 7})
+
     try:
-        for path in (tmp_path / "objects").rglob("*"):
-            if path.is_file():
-                key = str(path.relative_to(tmp_path)).removesuffix("/anchor")
-                server.put(f"private/some/{key}", path.read_bytes())
-        options = {"anonymous": "true", "endpoint": str(server.about()["endpoint"])}
-        found = fb.open("ntpl+gs://private/some/objects", storage_options=options)
+        write(COLUMNS)
+        found = fb.open(url)
         assert found.metrics.requests == 1
         assert same(found.arrays(), ak.Array(COLUMNS))
         assert found.verify().ok
         assert found.attributes["runs"].arrays()["_userData"]["run"].to_list() == [7]
-        fb.clone("ntpl+gs://private/some/objects", tmp_path / "back.root", storage_options=options)
+        fb.clone(url, tmp_path / "back.root")
         assert same(fb.open(tmp_path / "back.root").arrays(), ak.Array(COLUMNS))
         with pytest.raises(fb.NotFoundError, match="some/missing"):
-            fb.open("ntpl+gs://private/some/missing", storage_options=options)
+            fb.open(store.url("some/missing"))
+        # replaced
+        n = len(store.left("some/objects"))
+        write({name: values[::-1] for name, values in COLUMNS.items()})
+        assert len(store.left("some/objects")) == n
+        again = fb.open(url)
+        assert again.attributes["runs"].num_entries == 1
+        assert same(again.arrays(), ak.Array(COLUMNS)[::-1])
+        with pytest.raises(fb.FileError, match="exists"):
+            fb.clone(tmp_path / "back.root", url)
+        merged = store.url("some/merged")
+        assert fb.merge([url, url], merged, verify=True).levels["L1"] == 0
+        assert fb.migrate(merged, store.url("some/moved"), verify=True)[0].entries == {"Events": 24_000}
+        # of two that replace it, one wins
+        first = fb.recreate(store.url("some/moved"))
+        first["Events"] = {"x": [1.0]}
+        fb.write(store.url("some/moved"), {"x": [2.0]}, overwrite=True)
+        with pytest.raises(fb.FileError):
+            first.close()
+        assert fb.open(store.url("some/moved"))["x"].array().to_list() == [2.0]
+        for name in ("objects", "merged", "moved"):
+            fb.delete(store.url(f"some/{name}"))
+        assert fb.sweep(url, age=0) == []
+        assert store.left("some") == []
     finally:
-        server.close()
+        store.close()
 
 
 def test_patterns_find_ntuples(place):

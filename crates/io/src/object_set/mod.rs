@@ -222,7 +222,7 @@ impl ObjectSet {
             Place::Bucket(_) => {
                 let known = Conditions::Replaced(UpdateVersion {
                     e_tag: replaced.etag.clone(),
-                    version: None,
+                    version: replaced.etag.clone(),
                 });
                 wait_for(self.url(), self.put("", anchor.into(), known))??
             }

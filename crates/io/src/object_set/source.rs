@@ -18,7 +18,7 @@ use super::place::{Bucket, Place, Placement};
 use super::{ANCHOR, LARGEST_ANCHOR, located};
 use crate::layer::find_held;
 use crate::meter::{Opening, Traffic, TrafficCounters};
-use crate::object::{self, Counted, Store};
+use crate::object::{self, Counted, Kind, Store};
 use crate::pace::within;
 use crate::runtime::{PerProcess, wait_for};
 use crate::source::{Ranged, of_object};
@@ -310,7 +310,11 @@ async fn get_anchor(
         };
         let answer = store.objects.get_opts(&address.key, options).await;
         let answer = answer.map_err(failed)?;
-        let state = of_object(&answer.meta);
+        let mut state = of_object(&answer.meta);
+        // by which Google replaces objects
+        if address.kind == Kind::Google && answer.meta.version.is_some() {
+            state.etag.clone_from(&answer.meta.version);
+        }
         check_size(&address.url, state.size)?;
         // the store does not retry if the body breaks
         match answer.bytes().await {
