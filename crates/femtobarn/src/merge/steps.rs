@@ -152,7 +152,13 @@ pub(crate) fn make_in_steps(
     all.files = all.n_files;
     if given.verify {
         let trees = Trees::new(output, &settings)?;
-        made.proof = Some(prove(&inputs, &staged, given, &trees, (all, progress))?);
+        made.proof = Some(prove(
+            &inputs,
+            (&staged, &[]),
+            given,
+            &trees,
+            (all, progress),
+        )?);
     }
     let n_bytes = staged.n_bytes();
     let tick = |sent| progress(all.sending(sent, n_bytes));
