@@ -153,8 +153,55 @@ def test_a_container_gets_all_ntuples_with_different_names(tmp_path, monkeypatch
             OPERATIONS[operation](path, url)
 
 
+def written(several, source, tmp_path):
+    more = tmp_path / "more.root"
+    fb.write(more, {"x": [4, 5]})
+    return [several, source, more]
+
+
+def test_convert_to_a_directory_of_objects_makes_one_for_each_ntuple(several, source, tmp_path):
+    files = written(several, source, tmp_path)
+    url = f"ntpl+file://{tmp_path}/out"
+    reports = fb.convert(files, f"{url}/", jobs=2)
+    paths = [f"several/{name}" for name in ("Runs", "LuminosityBlocks", "Events")]
+    paths += ["source/d/Events", "more/Events"]
+    assert [report.output for report in reports] == [f"{url}/{path}" for path in paths]
+    assert [fb.open(report.output).num_entries for report in reports] == [1, 2, 3, 3, 2]
+    again = fb.convert(files, f"{url}/", resume=True)
+    assert [report.status for report in again] == ["kept"] * 5
+    (one,) = fb.convert(source, f"{url}-one/")
+    assert one.output == f"{url}-one/d/Events"
+    done = run_fb("convert", *files, f"{url}-fb/")
+    assert done.returncode == 0, done.stderr
+    assert fb.open(f"{url}-fb/more/Events").arrays().to_list() == [{"x": 4}, {"x": 5}]
+    table = tmp_path / "table.parquet"
+    fb.convert(files[2], table)
+    (report,) = fb.convert(table, f"{url}-table/")
+    assert report.output == f"{url}-table/table"
+    assert fb.open(report.output).num_entries == 2
+    with pytest.raises(fb.UsageError, match="not tables"):
+        fb.convert(files, f"{url}/", kind="parquet")
+
+
+def test_convert_to_a_container_with_a_slash_makes_one_for_each_ntuple(several, source, tmp_path, monkeypatch):
+    files = written(several, source, tmp_path)
+    url = Daos(tmp_path, {}, monkeypatch).url("out")
+    reports = fb.convert(files, f"{url}/")
+    names = ["several_Runs", "several_LuminosityBlocks", "several_Events", "source_Events", "more_Events"]
+    assert [report.output for report in reports] == [f"{url}:{name}" for name in names]
+    assert [fb.open(report.output).num_entries for report in reports] == [1, 2, 3, 3, 2]
+    assert sorted(ntuple.path for ntuple in fb.ls(url)) == sorted(names)
+
+
 @pytest.mark.parametrize("operation", ["clone", "merge", "reshape", "skim"])
 def test_others_do_not_write_to_directories_of_objects(source, tmp_path, operation):
     with pytest.raises(fb.UsageError, match="is a directory: give the URL of an ntuple"):
         OPERATIONS[operation](source, f"ntpl+file://{tmp_path}/out/")
     assert not (tmp_path / "out").exists()
+
+
+def test_bad_files_of_a_directory_of_objects_are_reported(several, tmp_path):
+    bad = tmp_path / "bad.root"
+    bad.write_bytes(several.read_bytes()[:300])
+    reports = fb.convert([bad, several], f"ntpl+file://{tmp_path}/out/", skip_bad_files=True)
+    assert [report.status for report in reports] == ["failed", *["converted"] * 3]
