@@ -19,7 +19,7 @@ use crate::daos::has_marked;
 use crate::destination::{Destination, Naming, folder_of, ntuple_of};
 use crate::inputs::{Entries, Input, Opened};
 use crate::left_behind::{AllLeftBehind, beside};
-use crate::merge::{Made, MergeOptions, OnProgress, Part, levels_json, make_in_steps};
+use crate::merge::{Made, MergeOptions, OnProgress, Part, levels_json, make_in_steps, prove_made};
 use crate::objects::RNTUPLE_CLASS;
 use crate::open::{is_one_ntuple, open_source_with};
 use crate::proof::ProofReport;
@@ -143,7 +143,7 @@ pub fn plan_migration(
     let made = outputs.into_iter();
     let is_made = is_folder && !is_remote(destination);
     let migrations = made.map(|(output, parts)| {
-        let migration = Migration::new((output, &naming), &parts, options)?;
+        let migration = Migration::new((output, &naming), &parts, &sources, options)?;
         let folder = is_made.then(|| local(destination).into_owned());
         Ok(Migration {
             folder,
@@ -193,6 +193,11 @@ impl Source {
         })
     }
 
+    /// Whether another source is the same file.
+    fn is_file_of(&self, other: &Self) -> bool {
+        self.input.url == other.input.url
+    }
+
     /// The output of an ntuple in a folder.
     fn place(&self, folder: &str, path: &str, are_several: bool) -> Result<String, RNTupleError> {
         let url = public(&self.input.url);
@@ -210,6 +215,7 @@ impl Migration {
     fn new(
         (output, naming): (String, &Naming),
         sources: &[(&Source, &str)],
+        all: &[Source],
         options: &MigrateOptions,
     ) -> Result<Self, RNTupleError> {
         let name_of = |path: &str| naming.name_of(path).to_owned();
@@ -255,12 +261,12 @@ impl Migration {
         let mut parts = Vec::with_capacity(sources.len());
         let mut left_behind = AllLeftBehind::default();
         for (source, path) in sources {
-            let own = sources
-                .iter()
-                .filter(|(other, _)| std::ptr::eq(*other, *source));
-            let own: Vec<&str> = own.map(|(_, path)| *path).collect();
-            if own.first() == Some(path) {
-                for item in beside(&source.opened.file, &own)? {
+            let mut own = sources.iter().filter(|(other, _)| other.is_file_of(source));
+            if own.next().is_some_and(|(_, first)| first == path) {
+                let moved = all.iter().filter(|other| other.is_file_of(source));
+                let moved = moved.flat_map(|other| &other.paths);
+                let moved: Vec<&str> = moved.map(String::as_str).collect();
+                for item in beside(&source.opened.file, &moved)? {
                     left_behind.add(item, Some(&source.input.shown()));
                 }
             }
@@ -270,6 +276,13 @@ impl Migration {
             };
             let reader = source.opened.reader(path, key)?;
             let entries = merge.entries.range(reader.n_entries());
+            if entries.is_empty() && reader.n_entries() > 0 {
+                return Err(usage(format!(
+                    "the entries that are asked for are none of the {} of {}:{path}",
+                    reader.n_entries(),
+                    source.input.shown()
+                )));
+            }
             let descriptor = reader.descriptor();
             // the ranges of attributes must not be cut
             let steps = match descriptor.attribute_sets.is_empty() {
@@ -325,7 +338,7 @@ impl Migration {
         }
         let was_complete = options.resume && self.is_complete(&options.merge.settings)?;
         let made = match was_complete {
-            true => self.found(),
+            true => self.found(&options.merge, progress)?,
             false => {
                 let how = (options.resume, self.mark);
                 let output = Path::new(&self.output);
@@ -371,16 +384,25 @@ impl Migration {
         }
     }
 
-    /// What a complete output has.
-    fn found(&self) -> Made {
+    /// What a complete output has; it is verified if this is asked for.
+    fn found(
+        &self,
+        options: &MergeOptions,
+        progress: OnProgress<'_>,
+    ) -> Result<Made, RNTupleError> {
+        let proof = match options.verify {
+            true => Some(prove_made(&self.parts, &self.output, options, progress)?),
+            false => None,
+        };
         let parts = self.parts.iter();
         let n_entries = parts.map(|part| (part.name.clone(), part.n_entries()));
         let n_entries: BTreeMap<String, u64> = n_entries.collect();
-        Made {
+        Ok(Made {
             n_before: n_entries.values().sum(),
             n_entries,
+            proof,
             ..Made::default()
-        }
+        })
     }
 }
 

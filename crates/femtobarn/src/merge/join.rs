@@ -128,7 +128,7 @@ pub fn join(
         };
         let output = staged.input(Some(name), &options.settings);
         let finder = |(_, input): (usize, &Input), path: &str| find_meant(&output, input, path);
-        let proof = prove_staged(&output, files, &finder, proof, begun, progress)?;
+        let proof = prove_staged(&output, files, &finder, proof, (begun, false), progress)?;
         report.proof = Some(proof);
     }
     let n_bytes = report.bytes_out;

@@ -40,7 +40,7 @@ pub use join::join;
 pub use options::{Level, MergeOptions, check_output};
 pub(crate) use report::levels_json;
 pub use report::{MergeReport, MergedInput, MergedNTuple};
-pub(crate) use steps::{Made, Part, make_in_steps};
+pub(crate) use steps::{Made, Part, make_in_steps, prove_made};
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
@@ -213,7 +213,7 @@ fn prove(
         let own = own.or_else(|| reports.get(at)?.path_of(path));
         trees.find(&output, (at, input), own.unwrap_or(path))
     };
-    proven::prove_staged(&output, inputs, &finder, proof, all, progress)
+    proven::prove_staged(&output, inputs, &finder, proof, (all, false), progress)
 }
 
 /// A merge that is under way.
