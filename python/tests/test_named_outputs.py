@@ -205,3 +205,27 @@ def test_bad_files_of_a_directory_of_objects_are_reported(several, tmp_path):
     bad.write_bytes(several.read_bytes()[:300])
     reports = fb.convert([bad, several], f"ntpl+file://{tmp_path}/out/", skip_bad_files=True)
     assert [report.status for report in reports] == ["failed", *["converted"] * 3]
+
+
+@pytest.mark.parametrize("url", ["ntpl://b/p", "s3+ntpl://b/p", "ntpl+http://h/b/p", "gopher://h/p.root"])
+def test_unknown_schemes_are_no_names_of_files(source, tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+    known = r"unsupported scheme: .*https.*ntpl\+s3.*daos"
+    for operation in OPERATIONS:
+        if operation.startswith("fb "):
+            continue
+        with pytest.raises(fb.FemtobarnError, match=known):
+            OPERATIONS[operation](f"{source}:d/Events", url)
+    with pytest.raises(fb.FemtobarnError, match=known):
+        fb.write(url, {"x": [1]})
+    for args in (["convert", source, url], ["clone", source, url], ["merge", url, source], ["migrate", source, url]):
+        done = run_fb(*args)
+        assert "unsupported scheme" in done.stderr, args
+        assert "ntpl+s3" in done.stderr
+    for args in (["ls", url], ["info", url], ["cp", url, tmp_path / "copy.root"]):
+        done = run_fb(*args)
+        assert "ntpl+s3" in done.stderr, (args, done.stderr)
+    with pytest.raises(fb.FemtobarnError, match=r"ntpl\+s3"):
+        fb.open(url)
+    assert "supported are" in run_fb("cp", source, url).stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source.root"]

@@ -23,8 +23,8 @@ use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
 use crate::units;
-use femtobarn::{Destination, Target};
 use femtobarn::kinds::exit_code;
+use femtobarn::{Destination, Target};
 
 /// Advice if one of several fields was taken for a file.
 pub const AS_LIST: &str = "give several fields as one argument: --fields 'a,b_*'";

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use femtobarn_io::{
     ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_daos,
-    is_object_set, is_remote, local_path, open_remote, public,
+    is_foreign, is_object_set, is_remote, local_path, open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::PageStore;
@@ -410,7 +410,7 @@ pub(crate) fn create_sink(
     replaces: bool,
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSink>, IoError> {
-    if is_remote(url) {
+    if is_remote(url) || is_foreign(url) {
         return create_remote(url, replaces, settings);
     }
     Ok(Arc::new(match replaces {
