@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import object_servers
 import pytest
 from compare import same
@@ -266,6 +267,49 @@ def test_what_cannot_be_is_said(source, tmp_path, testdata):
     assert fb.open(objects).num_entries == 3
     fb.migrate(f"{source}:Events", objects, overwrite=True)
     assert same(events_of(objects), events_of(source))
+
+
+def test_an_output_that_was_complete_is_verified(place, source, tmp_path):
+    url = place("complete")
+    options = {"object_size": "page", "fields": ["nMuon", "Muon_pt"], "entries": (10, -10)}
+    fb.migrate(f"{source}:Events", url, **options)
+    (again,) = fb.migrate(f"{source}:Events", url, **options, resume=True)
+    assert (again.was_complete, again.proof) == (True, None)
+    (again,) = fb.migrate(f"{source}:Events", url, **options, resume=True, verify=True)
+    assert (again.was_complete, again.proof["equal"]) == (True, True)
+    assert [ntuple["ntuple"] for ntuple in again.proof["ntuples"]] == ["Events"]
+    if not url.startswith("ntpl+file"):
+        return
+    # a page that was damaged since
+    folder = Path(url.removeprefix("ntpl+file://"))
+    page = max((path for path in folder.iterdir() if path.name != "anchor"), key=lambda path: path.stat().st_size)
+    content = bytearray(page.read_bytes())
+    content[len(content) // 2] ^= 1
+    page.write_bytes(content)
+    with pytest.raises(fb.FemtobarnError):
+        fb.migrate(f"{source}:Events", url, **options, resume=True, verify=True)
+    assert page.exists()
+
+
+def test_ntuples_that_are_moved_are_not_left_behind(source, tmp_path):
+    path = tmp_path / "more.root"
+    with fb.recreate(path) as file:
+        for name in ("Events", "Runs", "Others"):
+            file.mkrntuple(name, {"x": "int32"}).extend({"x": [1]})
+        file["h"] = np.histogram([1.0, 2.0])
+    reports = fb.migrate(path, f"ntpl+file://{tmp_path}/all/")
+    assert [[item.name for item in report.left_behind] for report in reports] == [["h"]] * 3
+    reports = fb.migrate([f"{path}:Events", f"{path}:Runs"], f"ntpl+file://{tmp_path}/two/")
+    assert [{item.name for item in report.left_behind} for report in reports] == [{"Others", "h"}] * 2
+
+
+@pytest.mark.parametrize("entries", [(12_000, 13_000), (20_000, None), (50, 50), (-5, 10)])
+def test_entries_that_are_none_are_an_error(source, tmp_path, entries):
+    with pytest.raises(fb.UsageError, match="none of the 12000"):
+        fb.migrate(f"{source}:Events", tmp_path / "none.root", entries=entries)
+    # further ones are ignored, as for clone
+    (report,) = fb.migrate(f"{source}:Events", tmp_path / "some.root", entries=(11_990, 13_000))
+    assert report.entries == {"Events": 10}
 
 
 KILLED = """

@@ -7,6 +7,7 @@ import ctypes
 import json
 import os
 import pickle
+import re
 import signal
 import struct
 import subprocess
@@ -25,6 +26,8 @@ from faulty_store import FaultyStore
 from page_stores import Google
 
 import femtobarn as fb
+
+FB = Path(sys.executable).with_name("fb")
 
 
 class Place:
@@ -340,6 +343,8 @@ WRITER = """
 import sys, time
 import numpy as np
 import femtobarn as fb
+
+FB = Path(sys.executable).with_name("fb")
 file = fb.recreate(sys.argv[1])
 events = file.mkrntuple("Events", {"x": "float64"}, object_size="page")
 for _ in range(5):
@@ -385,6 +390,8 @@ def test_what_a_killed_writer_leaves_is_invisible_and_swept(place):
 CLONER = """
 import sys
 import femtobarn as fb
+
+FB = Path(sys.executable).with_name("fb")
 fb.clone(sys.argv[1], sys.argv[2], overwrite=True, verify=True)
 """
 
@@ -580,6 +587,37 @@ def test_patterns_find_ntuples(place):
         fb.write(place.url(name), {"x": [1.0, 2.0]})
     assert fb.open(place.url("runs/a*")).num_entries == 4
     assert fb.open(place.url("runs/*")).num_entries == 6
+
+
+def test_an_anchor_is_told_from_files(place, tmp_path):
+    url = place.url("anchors/one")
+    fb.write(url, {"x": [1.0, 2.0]}, object_size="page")
+    settings = {}
+    if place.client is None:
+        opened, file = url, f"{url.removeprefix('ntpl+file://')}/anchor"
+    else:
+        about = place.client.about()
+        settings = {name: str(about[name]) for name in ("endpoint", "access_key_id", "secret_access_key")}
+        file = f"s3://private/{url.split('/private/')[1]}"
+        opened = f"ntpl+{file}"
+    variables = os.environ | {f"FEMTOBARN_{name.upper()}": value for name, value in settings.items()}
+    with pytest.raises(fb.FormatError, match=re.escape(f"open it as {opened}")):
+        fb.open(file, storage_options=settings)
+    for args, advice in (("ls", f"open it as {opened}"), ("cp", f"fb migrate {opened}")):
+        command = [FB, args, file, *[str(tmp_path / "copy")] * (args == "cp")]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
+        assert advice in done.stderr, done.stderr
+    assert not (tmp_path / "copy").exists()
+    assert fb.open(opened, storage_options=settings).num_entries == 2
+
+
+def test_a_list_of_ntuples_has_no_sizes_of_anchors(place):
+    for name in ("one", "two"):
+        fb.write(place.url(f"listed/{name}"), {"x": [1.0]}, object_size="page")
+    done = subprocess.run([FB, "ls", place.url("listed/"), "--json"], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)["entries"]
+    ntuples = [entry for entry in found if not entry["is_folder"]]
+    assert [(entry["name"], entry["bytes"]) for entry in ntuples] == [("one", None), ("two", None)]
 
 
 def test_large_objects_are_sent_in_parts(store, monkeypatch):

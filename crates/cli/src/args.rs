@@ -693,7 +693,8 @@ pub struct ConvertArgs {
     #[arg(value_name = "FILE[:NAME]", required = true, value_hint = ValueHint::FilePath)]
     pub names: Vec<String>,
     /// The output: a file whose ending selects the format (.root, .parquet, .arrow), or a directory (a name without an
-    /// ending), which gets one file per input
+    /// ending), which gets one file per input; or ntpl+s3://bucket/prefix for the objects of one ntuple, with a slash at the
+    /// end for those of each. After the URL of objects or of a container of DAOS, :NAME is the name of the ntuple there
     #[arg(short = 'o', long, value_name = "OUTPUT", value_hint = ValueHint::AnyPath)]
     pub output: Option<String>,
     /// Replace existing outputs
@@ -983,7 +984,8 @@ pub struct AdviceArgs {
 /// Says which name is the output, whatever its position.
 #[derive(Debug, Args)]
 pub struct OutputArg {
-    /// The output file
+    /// The output file; or ntpl+s3://bucket/prefix for the objects of one ntuple. After the URL of objects or of a container of
+    /// DAOS, :NAME is the name of the ntuple there
     #[arg(short = 'o', long = "output", value_name = "OUTPUT", value_hint = ValueHint::FilePath)]
     pub path: Option<String>,
 }

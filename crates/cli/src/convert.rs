@@ -23,8 +23,8 @@ use crate::outputs::{Named, Position};
 use crate::progress::{Show, end_gently, is_interrupted};
 use crate::table::printable;
 use crate::units;
-use femtobarn::Target;
 use femtobarn::kinds::exit_code;
+use femtobarn::{Destination, Target};
 
 /// Advice if one of several fields was taken for a file.
 pub const AS_LIST: &str = "give several fields as one argument: --fields 'a,b_*'";
@@ -49,8 +49,10 @@ pub fn run(args: &ConvertArgs, out: &mut Output<'_>, err: &mut Output<'_>) -> Re
         named.check_order(&inputs)?;
     }
     end_gently();
-    let is_folder = !is_object_set(output)
-        && (shown.ends_with('/') || path.is_dir() || path.extension().is_none());
+    let is_folder = match is_object_set(output) {
+        true => shown.ends_with('/'),
+        false => shown.ends_with('/') || path.is_dir() || path.extension().is_none(),
+    };
     if is_folder && is_remote(output) && !shown.ends_with('/') {
         return Err(usage(&format!(
             "invalid output {shown}: a file must end with .root, .parquet or .arrow, the URL of a directory with a slash: {shown}/"
@@ -175,6 +177,7 @@ fn many(
 /// An output is a path: not the name of an object in a file, not a stream, not a device.
 fn check_output(output: &str, named: &Named<'_>) -> Result<(), Failure> {
     let path = Path::new(output);
+    Destination::split(output)?;
     if output == "-" {
         return Err(usage(
             "cannot write to standard output: give the path of a file or directory",
@@ -194,6 +197,9 @@ fn check_output(output: &str, named: &Named<'_>) -> Result<(), Failure> {
             next: Some(AS_LIST.to_owned()),
             ..usage(&message)
         });
+    }
+    if is_object_set(output) {
+        return Ok(());
     }
     let lower = output.to_ascii_lowercase();
     let ends = ENDINGS.iter().find_map(|ending| {

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use femtobarn_io::{
-    ByteSource, IoError, OnBytes, Settings, Transferred, is_foreign, is_object_set, is_remote,
-    note_used, on_threads, pieces, public, send,
+    ByteSource, IoError, LARGEST_ANCHOR, OnBytes, Settings, Transferred, begins_as_anchor,
+    is_foreign, is_object_set, is_remote, note_used, ntuple_of_anchor, on_threads, pieces, public,
+    send,
 };
 use femtobarn_rntuple::RNTupleError;
 
@@ -92,6 +93,7 @@ pub fn copy(
     // what is read once as a whole is not cached
     let source = open_source_with(from, &settings(from)?.but("cache", "off"))?;
     let size = source.meta().size;
+    refuse_anchor(&*source, from)?;
     let is_itself = !is_remote(from) && !is_remote(to) && same_file(&local(from), &local(to));
     if is_itself {
         let what = format!("{from} and {to} are the same file");
@@ -108,6 +110,26 @@ pub fn copy(
         differs_at,
         transferred: sent.transferred,
         checksum: sent.checksum,
+    })
+}
+
+/// An anchor alone is of no use.
+fn refuse_anchor(source: &dyn ByteSource, from: &str) -> Result<(), RNTupleError> {
+    let size = source.meta().size;
+    let Some(url) = ntuple_of_anchor(from).filter(|_| size <= LARGEST_ANCHOR) else {
+        return Ok(());
+    };
+    let beginning = 0..size.min(64);
+    let first = source.read_ranges(std::slice::from_ref(&beginning))?;
+    if !begins_as_anchor(&first.concat()) {
+        return Ok(());
+    }
+    Err(RNTupleError::Usage {
+        what: format!(
+            "{} is the anchor of an ntuple in objects: move the ntuple with `fb migrate {}`",
+            public(from),
+            public(&url)
+        ),
     })
 }
 

@@ -19,6 +19,7 @@ pub mod cost;
 mod counters;
 mod daos;
 mod delete;
+mod destination;
 mod doctor;
 pub mod documents;
 pub mod export;
@@ -158,6 +159,7 @@ pub mod ttree {
 pub use access_records::{accesses_of, schema_id};
 pub use common::SkippedFields;
 pub use copy::{Copied, CopyOptions, copy, destination};
+pub use destination::{Destination, Naming};
 pub use doctor::examine;
 pub use inputs::EntryIndex;
 pub use iterate::{Steps, StepsOptions};

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use femtobarn_codec::xxh3_128;
-use femtobarn_io::{
-    IoError, ObjectSet, Settings, encoded, is_daos, is_object_set, is_remote, public,
-};
+use femtobarn_io::{IoError, ObjectSet, Settings, is_daos, is_object_set, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::spec::ObjectAnchor;
 use femtobarn_rntuple::write::{Levels, steps};
@@ -18,14 +16,14 @@ use serde_json::{Value, json};
 
 use crate::copy::{file_of, is_folder_name};
 use crate::daos::has_marked;
+use crate::destination::{Destination, Naming, folder_of, ntuple_of};
 use crate::inputs::{Entries, Input, Opened};
 use crate::left_behind::{AllLeftBehind, beside};
-use crate::merge::{Made, MergeOptions, OnProgress, Part, levels_json, make_in_steps};
+use crate::merge::{Made, MergeOptions, OnProgress, Part, levels_json, make_in_steps, prove_made};
 use crate::objects::RNTUPLE_CLASS;
 use crate::open::{is_one_ntuple, open_source_with};
 use crate::proof::ProofReport;
 use crate::staged::{Delivery, uuid_of};
-use crate::url::split_remote;
 use crate::writable::local;
 
 /// Stored bytes of a step, at least. A killed migration repeats less than one step.
@@ -47,8 +45,7 @@ pub struct MigrateOptions {
 pub struct Migration {
     /// The output.
     pub output: String,
-    /// Names of its ntuples by their paths in the inputs, if they differ.
-    rename: BTreeMap<String, String>,
+    naming: Naming,
     parts: Vec<Part>,
     /// A local directory to be created.
     folder: Option<PathBuf>,
@@ -123,7 +120,7 @@ pub fn plan_migration(
     let sources = inputs.iter().map(Source::open);
     let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
     let n_ntuples: usize = sources.iter().map(|source| source.paths.len()).sum();
-    let (destination, is_folder, name) = place(destination)?;
+    let (destination, is_folder, naming) = place(destination)?;
     let destination = destination.as_str();
     let mut outputs: Vec<(String, Vec<(&Source, &str)>)> = Vec::new();
     for source in &sources {
@@ -146,7 +143,7 @@ pub fn plan_migration(
     let made = outputs.into_iter();
     let is_made = is_folder && !is_remote(destination);
     let migrations = made.map(|(output, parts)| {
-        let migration = Migration::new(output, &parts, name.as_deref(), options)?;
+        let migration = Migration::new((output, &naming), &parts, &sources, options)?;
         let folder = is_made.then(|| local(destination).into_owned());
         Ok(Migration {
             folder,
@@ -156,20 +153,19 @@ pub fn plan_migration(
     migrations.collect()
 }
 
-/// A destination, whether it is a directory, and the name of an ntuple that follows the URL of objects or of a container.
-fn place(destination: &str) -> Result<(String, bool, Option<String>), RNTupleError> {
+/// A destination, whether it is a directory, and the names that ntuples get there.
+fn place(destination: &str) -> Result<(String, bool, Naming), RNTupleError> {
     let is_folder = is_folder_name(destination) && !is_daos(destination);
-    let (url, name) = match is_object_set(destination) {
-        true => split_remote(destination),
-        false => (destination.to_owned(), None),
-    };
-    match name {
-        Some(_) if is_folder => Err(usage(format!(
-            "{} has a colon, which precedes the name of an ntuple: write it as %3A",
-            public(destination)
-        ))),
-        _ => Ok((url, is_folder, name.map(str::to_owned))),
+    if !is_folder {
+        let Destination { url, naming } = Destination::parse(destination)?;
+        return Ok((url, false, naming));
     }
+    let url = folder_of(destination)?;
+    let naming = match is_object_set(&url) {
+        true => Naming::One(None),
+        false => Naming::Paths,
+    };
+    Ok((url, true, naming))
 }
 
 impl Source {
@@ -197,63 +193,36 @@ impl Source {
         })
     }
 
+    /// Whether another source is the same file.
+    fn is_file_of(&self, other: &Self) -> bool {
+        self.input.url == other.input.url
+    }
+
     /// The output of an ntuple in a folder.
     fn place(&self, folder: &str, path: &str, are_several: bool) -> Result<String, RNTupleError> {
         let url = public(&self.input.url);
+        if is_object_set(folder) {
+            let path = (!is_one_ntuple(&url)).then_some(path);
+            return ntuple_of(folder, &self.input, path, are_several);
+        }
         let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or(&url);
         let stem = name.strip_suffix(".root").unwrap_or(name);
-        if !is_object_set(folder) {
-            return Ok(file_of(folder, &format!("{stem}.root")));
-        }
-        let stem = match is_remote(&url) {
-            true => stem.to_owned(),
-            false => encoded(stem),
-        };
-        if is_one_ntuple(&url) {
-            return Ok(file_of(folder, &stem));
-        }
-        if path.split('/').any(|part| part == "." || part == "..") {
-            return Err(usage(format!(
-                "{path:?} of {} cannot be part of a URL: name the ntuple, and give a URL for it alone",
-                self.input.shown()
-            )));
-        }
-        let path = encoded(path);
-        Ok(match are_several {
-            true => file_of(folder, &format!("{stem}/{path}")),
-            false => file_of(folder, &path),
-        })
+        Ok(file_of(folder, &format!("{stem}.root")))
     }
 }
 
 impl Migration {
     fn new(
-        output: String,
+        (output, naming): (String, &Naming),
         sources: &[(&Source, &str)],
-        name: Option<&str>,
+        all: &[Source],
         options: &MigrateOptions,
     ) -> Result<Self, RNTupleError> {
-        if let ([_, _, ..], Some(name)) = (sources, name) {
-            return Err(usage(format!(
-                "{} ntuples cannot have the same name {name:?}: name one, as FILE:NAME",
-                sources.len()
-            )));
+        let name_of = |path: &str| naming.name_of(path).to_owned();
+        if *naming != Naming::Leaves {
+            let paths: Vec<&str> = sources.iter().map(|(_, path)| *path).collect();
+            naming.check(&paths, ", or end the destination with a slash")?;
         }
-        if let ([_, _, ..], true) = (sources, is_one_ntuple(&output)) {
-            let names: Vec<&str> = sources.iter().map(|(_, path)| *path).collect();
-            return Err(usage(format!(
-                "objects hold one ntuple, but there are {} ({}): name one, as FILE:NAME, or end the destination with a \
-                 slash",
-                names.len(),
-                names.join(", ")
-            )));
-        }
-        // objects and containers have no directories
-        let name_of = |path: &str| match name {
-            Some(name) => name.to_owned(),
-            None if is_object_set(&output) => path.rsplit('/').next().unwrap_or(path).to_owned(),
-            None => path.to_owned(),
-        };
         let mut names = HashSet::new();
         if let Some((source, path)) = sources
             .iter()
@@ -274,7 +243,6 @@ impl Migration {
                 source.input.shown()
             )));
         }
-        let mut rename = BTreeMap::new();
         let merge = &options.merge;
         let shape = &merge.write;
         let mut text = format!(
@@ -293,12 +261,12 @@ impl Migration {
         let mut parts = Vec::with_capacity(sources.len());
         let mut left_behind = AllLeftBehind::default();
         for (source, path) in sources {
-            let own = sources
-                .iter()
-                .filter(|(other, _)| std::ptr::eq(*other, *source));
-            let own: Vec<&str> = own.map(|(_, path)| *path).collect();
-            if own.first() == Some(path) {
-                for item in beside(&source.opened.file, &own)? {
+            let mut own = sources.iter().filter(|(other, _)| other.is_file_of(source));
+            if own.next().is_some_and(|(_, first)| first == path) {
+                let moved = all.iter().filter(|other| other.is_file_of(source));
+                let moved = moved.flat_map(|other| &other.paths);
+                let moved: Vec<&str> = moved.map(String::as_str).collect();
+                for item in beside(&source.opened.file, &moved)? {
                     left_behind.add(item, Some(&source.input.shown()));
                 }
             }
@@ -308,6 +276,13 @@ impl Migration {
             };
             let reader = source.opened.reader(path, key)?;
             let entries = merge.entries.range(reader.n_entries());
+            if entries.is_empty() && reader.n_entries() > 0 {
+                return Err(usage(format!(
+                    "the entries that are asked for are none of the {} of {}:{path}",
+                    reader.n_entries(),
+                    source.input.shown()
+                )));
+            }
             let descriptor = reader.descriptor();
             // the ranges of attributes must not be cut
             let steps = match descriptor.attribute_sets.is_empty() {
@@ -325,12 +300,8 @@ impl Migration {
                     entries
                 )
             );
-            let name = name_of(path);
-            if name != *path {
-                rename.insert((*path).to_owned(), name.clone());
-            }
             parts.push(Part {
-                name,
+                name: name_of(path),
                 input: Input {
                     path: Some((*path).to_owned()),
                     ..source.input.clone()
@@ -340,7 +311,7 @@ impl Migration {
         }
         Ok(Self {
             output,
-            rename,
+            naming: naming.clone(),
             parts,
             folder: None,
             mark: Uuid::of(xxh3_128(text.as_bytes())),
@@ -367,12 +338,12 @@ impl Migration {
         }
         let was_complete = options.resume && self.is_complete(&options.merge.settings)?;
         let made = match was_complete {
-            true => self.found(),
+            true => self.found(&options.merge, progress)?,
             false => {
                 let how = (options.resume, self.mark);
                 let output = Path::new(&self.output);
                 let merge = MergeOptions {
-                    rename: self.rename.clone(),
+                    naming: self.naming.clone(),
                     ..options.merge.clone()
                 };
                 make_in_steps(&self.parts, output, &merge, how, progress)?
@@ -413,16 +384,25 @@ impl Migration {
         }
     }
 
-    /// What a complete output has.
-    fn found(&self) -> Made {
+    /// What a complete output has; it is verified if this is asked for.
+    fn found(
+        &self,
+        options: &MergeOptions,
+        progress: OnProgress<'_>,
+    ) -> Result<Made, RNTupleError> {
+        let proof = match options.verify {
+            true => Some(prove_made(&self.parts, &self.output, options, progress)?),
+            false => None,
+        };
         let parts = self.parts.iter();
         let n_entries = parts.map(|part| (part.name.clone(), part.n_entries()));
         let n_entries: BTreeMap<String, u64> = n_entries.collect();
-        Made {
+        Ok(Made {
             n_before: n_entries.values().sum(),
             n_entries,
+            proof,
             ..Made::default()
-        }
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use femtobarn_io::{
     ByteSink, ByteSource, IoError, LocalSink, Settings, TempSibling, create_remote, is_daos,
-    is_object_set, is_remote, local_path, open_remote, public,
+    is_foreign, is_object_set, is_remote, local_path, open_remote, public,
 };
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::PageStore;
@@ -21,6 +21,7 @@ use femtobarn_rootfile::{FileWriter, RootFile, Uuid};
 
 use crate::daos::{DaosPreview, DaosSink};
 use crate::open::open_source;
+use crate::url::split_remote;
 
 /// Creates a ROOT file. It gets its name, or replaces an existing file, when it is finished.
 ///
@@ -185,10 +186,24 @@ pub(crate) fn create_objects(
     replaces: bool,
     settings: &Settings,
 ) -> Result<Box<dyn ObjectOutput>, RNTupleError> {
+    check_base(url)?;
     Ok(match is_daos(url) {
         true => Box::new(DaosSink::create(url, replaces, settings)?),
         false => Box::new(ObjectSink::create(url, replaces, settings)?),
     })
+}
+
+/// Checks that no name follows a URL, which would become a part of it.
+fn check_base(url: &str) -> Result<(), RNTupleError> {
+    match split_remote(url) {
+        (_, None) => Ok(()),
+        (base, Some(name)) => Err(RNTupleError::Usage {
+            what: format!(
+                "{} is the URL of the output: leave out the name {name:?} at its end",
+                public(&base)
+            ),
+        }),
+    }
 }
 
 /// Begins to write objects in steps, or with `resumes` goes on after the last step of a writer that was killed; returns the
@@ -231,7 +246,8 @@ pub(crate) fn create_objects_in_steps(
 }
 
 /// Creates a ROOT file; for a URL such as `ntpl+s3://bucket/prefix` the objects of one ntuple, and for `daos://pool/container`
-/// those of several. It appears when it is [finished](Output::finish), and is removed if it is dropped before.
+/// those of several; the caller takes the name from the end of a URL ([`Destination`](crate::Destination)). It appears when
+/// it is [finished](Output::finish), and is removed if it is dropped before.
 ///
 /// # Errors
 /// If a setting is invalid, it exists and must not be replaced, or it cannot be created.
@@ -302,10 +318,16 @@ impl Output {
     }
 }
 
-/// The error for other things than one ntuple.
+/// The error for other things than ntuples.
 pub(crate) fn only_an_ntuple(url: &str) -> RNTupleError {
-    let why =
-        "objects hold one ntuple, without directories and other things: write these to a file";
+    let why = match is_daos(url) {
+        true => {
+            "containers hold ntuples, without directories and other things: write these to a file"
+        }
+        false => {
+            "objects hold one ntuple, without directories and other things: write these to a file"
+        }
+    };
     let url = url.to_owned();
     IoError::NotWritten { url, why }.into()
 }
@@ -388,7 +410,7 @@ pub(crate) fn create_sink(
     replaces: bool,
     settings: &Settings,
 ) -> Result<Arc<dyn ByteSink>, IoError> {
-    if is_remote(url) {
+    if is_remote(url) || is_foreign(url) {
         return create_remote(url, replaces, settings);
     }
     Ok(Arc::new(match replaces {

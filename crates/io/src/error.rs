@@ -296,8 +296,9 @@ pub enum IoError {
     },
     /// The scheme is not supported.
     #[error(
-        "{url}: unsupported scheme: use file, root, roots, http, https, dav, davs, s3, gs or az; the Python package \
-         also supports fsspec: pip install 'femtobarn[fsspec]'"
+        "{url}: unsupported scheme: use file, root, roots, http, https, dav, davs, s3, gs or az for files, and ntpl+s3, \
+         ntpl+s3+https, ntpl+gs, ntpl+az, ntpl+file or daos for ntuples; the Python package also reads files through \
+         fsspec: pip install 'femtobarn[fsspec]'"
     )]
     UnknownScheme {
         /// The URL to open.

@@ -108,7 +108,8 @@ pub use threads::{MayInterrupt, on_threads};
 pub use together::{Together, end_background, is_in_background, is_stopped};
 pub use trace::{Access, Action, Operation, end_record, record};
 pub use url::{
-    RemoteEntry, encoded, expand_home, is_daos, is_foreign, is_object, is_object_set, is_of_xrootd,
-    join_sources, local_path, public, scheme, split_sources,
+    RemoteEntry, begins_as_anchor, encoded, expand_home, is_daos, is_foreign, is_object,
+    is_object_set, is_of_xrootd, join_sources, local_path, ntuple_of_anchor, public, scheme,
+    split_sources,
 };
 pub use usage::{Process, Rates, ServerTotals, Totals, Usage, note_used, plot, summary};

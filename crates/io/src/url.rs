@@ -92,6 +92,30 @@ pub fn is_object_set(url: &str) -> bool {
     matches!(protocol(url), Some(Protocol::Objects(_) | Protocol::Daos))
 }
 
+/// The URL of an ntuple in objects, from that of its anchor as a file.
+#[must_use]
+pub fn ntuple_of_anchor(file: &str) -> Option<String> {
+    let rest = file.split_once("://").map_or(file, |(_, rest)| rest);
+    Some(match protocol(file) {
+        Some(Protocol::Object(Store::S3)) => format!("ntpl+s3://{rest}"),
+        Some(Protocol::Object(Store::Google)) => format!("ntpl+gs://{rest}"),
+        Some(Protocol::Object(Store::Azure)) => format!("ntpl+az://{rest}"),
+        None => {
+            let path = std::path::absolute(&*local_path(file)).ok()?;
+            let folder = path.to_str()?.strip_suffix("/anchor")?;
+            format!("ntpl+file://{}", encoded(folder))
+        }
+        Some(_) => return None,
+    })
+}
+
+/// Whether bytes are the beginning of an anchor, whose first member is its version.
+#[must_use]
+pub fn begins_as_anchor(bytes: &[u8]) -> bool {
+    let members = bytes.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    members.is_some_and(|members| members.starts_with(b"\"anchorVersion\""))
+}
+
 /// Whether a URL is a file that is an object of an object store.
 #[must_use]
 pub fn is_object(url: &str) -> bool {

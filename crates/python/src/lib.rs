@@ -107,6 +107,14 @@ mod _core {
         femtobarn::url::is_remote(url)
     }
 
+    /// The path or URL of an output, and the name of an ntuple at its end.
+    #[pyfunction]
+    fn destination(url: &str) -> PyResult<(String, Option<String>)> {
+        let found = femtobarn::Destination::parse(url).map_err(crate::error::to_python)?;
+        let name = found.name().map(str::to_owned);
+        Ok((found.url, name))
+    }
+
     /// Whether a URL is the base of an ntuple's objects.
     #[pyfunction]
     fn is_object_set(url: &str) -> bool {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use femtobarn::histogram::write_histogram;
 use femtobarn::write::{self, AttributeSetWriter, FieldModel, ObjectSize, WriteOptions};
-use femtobarn::{Error, Output, codec};
+use femtobarn::{Destination, Error, Output, codec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -82,6 +82,8 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct FileWriter {
     url: String,
+    /// The name of its only ntuple, if the URL gives it.
+    name: Option<String>,
     file: Arc<Mutex<Option<Output>>>,
 }
 
@@ -96,10 +98,12 @@ impl FileWriter {
         replaces: bool,
         settings: Settings,
     ) -> PyResult<Self> {
-        let create = || femtobarn::create_output(&url, compression, replaces, settings);
+        let place = Destination::parse(&url).map_err(to_python)?;
+        let create = || femtobarn::create_output(&place.url, compression, replaces, settings);
         let file = py.detach(create).map_err(to_python)?;
         let file = Arc::new(Mutex::new(Some(file)));
-        Ok(Self { url, file })
+        let name = place.name().map(str::to_owned);
+        Ok(Self { url, name, file })
     }
 
     #[staticmethod]
@@ -109,7 +113,8 @@ impl FileWriter {
             .map_err(to_python)?;
         let file = Output::File(Box::new(file));
         let file = Arc::new(Mutex::new(Some(file)));
-        Ok(Self { url, file })
+        let name = None;
+        Ok(Self { url, name, file })
     }
 
     #[getter]
@@ -160,6 +165,15 @@ impl FileWriter {
         fields: &Bound<'_, Fields>,
         given: &Bound<'_, PyDict>,
     ) -> PyResult<NTupleWriter> {
+        if let Some(own) = self
+            .name
+            .as_deref()
+            .filter(|own| *own != name || !directory.is_empty())
+        {
+            return Err(usage(format!(
+                "the output has the name {own:?} at its end, and another one is given ({name:?}): leave one out"
+            )));
+        }
         let options = options(given)?;
         let fields = fields.borrow().models(&[])?;
         let writer = self.with(py, |file| {

@@ -1,5 +1,7 @@
 //! The file header.
 
+use femtobarn_io::{begins_as_anchor, ntuple_of_anchor};
+
 use crate::cursor::{Cursor, Place};
 use crate::{RootFileError, Uuid};
 
@@ -43,7 +45,7 @@ impl FileHeader {
     /// Parses the header from the beginning of a file.
     pub(crate) fn parse(url: &str, bytes: &[u8]) -> Result<Self, RootFileError> {
         if !bytes.starts_with(Self::MAGIC) {
-            let found = describe(bytes);
+            let found = describe(url, bytes);
             return Err(RootFileError::NotARootFile {
                 url: url.to_owned(),
                 offset: 0,
@@ -109,7 +111,7 @@ impl FileHeader {
 }
 
 /// Describes the beginning of a file that is not a ROOT file.
-fn describe(bytes: &[u8]) -> String {
+fn describe(url: &str, bytes: &[u8]) -> String {
     const KNOWN: [(&[u8], &str); 12] = [
         (b"\x89HDF", "an HDF5 file"),
         (b"PAR1", "a Parquet file"),
@@ -131,6 +133,11 @@ fn describe(bytes: &[u8]) -> String {
         return "an empty file".to_owned();
     }
     let start = bytes.get(..4).unwrap_or(bytes).escape_ascii();
+    if begins_as_anchor(bytes) {
+        let open = ntuple_of_anchor(url);
+        let advice = open.map_or(String::new(), |open| format!(": open it as {open}"));
+        return format!("\"{start}\": the anchor of an ntuple in objects{advice}");
+    }
     match KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         Some((_, name)) => format!("\"{start}\": {name}"),
         None if bytes.len() < 4 => format!("\"{start}\": {} bytes in all", bytes.len()),
@@ -149,6 +156,16 @@ mod tests {
         assert!(found(b"").ends_with("found an empty file"));
         assert!(found(b"ro").ends_with("found \"ro\": 2 bytes in all"));
         assert!(found(b"ROOT").ends_with("found \"ROOT\""));
+        let anchor = b"{\"anchorVersion\":0,";
+        for (url, advice) in [
+            ("s3://b/p", ": open it as ntpl+s3://b/p"),
+            ("az://b/p", ": open it as ntpl+az://b/p"),
+            ("/d/a:b/anchor", ": open it as ntpl+file:///d/a%3Ab"),
+            ("https://h/p", "an ntuple in objects"),
+        ] {
+            let error = FileHeader::parse(url, anchor).unwrap_err().to_string();
+            assert!(error.ends_with(advice), "{error}");
+        }
     }
 
     #[test]

@@ -330,7 +330,10 @@ def _file_system(url: str, options: dict[str, Any]) -> tuple[Any, str]:
         if "not known" not in str(error):
             raise FsspecError("remote-failed", f"fsspec: {_scrubbed(str(error), url, options)}") from error
         scheme = url.partition("://")[0]
-        what = f"{scheme}:// is not supported by this version, nor by fsspec ({error})"
+        what = (
+            f"{scheme}:// is not supported by this version, nor by fsspec ({error}); ntuples in objects have the "
+            "schemes ntpl+s3, ntpl+s3+https, ntpl+gs, ntpl+az and ntpl+file, those in DAOS daos"
+        )
         raise FsspecError("unsupported-url", what) from error
     except Exception as error:
         message = f"fsspec: {type(error).__name__}: {error}"

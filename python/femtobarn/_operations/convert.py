@@ -192,7 +192,8 @@ def convert(
         be read, are left out. A table is made from one tree or ntuple.
     output : str or path
         The output file; its extension selects the format (".root", ".parquet", ".arrow"). A name without extension or
-        with a trailing slash, and an existing directory, is a directory: each file becomes one file in it. Outputs on
+        with a trailing slash, and an existing directory, is a directory: each file becomes one file in it. For objects
+        and containers (``ntpl+…/``, ``daos://POOL/CONTAINER/``), each ntuple gets a name of its own there. Outputs on
         servers are written to the directory for temporary files (the setting `spool_folder`), and sent when complete.
     fields, drop : str or list of str, optional
         The top-level fields to convert, and those to leave out, by their names in the input or the output; ``*`` and
@@ -262,7 +263,8 @@ def convert(
     path = plain_path(output)
     named = _core.public_url(path)
     is_folder = named.endswith(("/", os.sep)) or Path(named).is_dir() or not Path(named).suffix
-    is_folder = is_folder and not _core.is_object_set(named)
+    if _core.is_object_set(named):
+        is_folder = named.endswith("/")
     if kind not in ("root", "parquet", "arrow"):
         raise UsageError(f"kind must be 'root', 'parquet' or 'arrow', not {kind!r}")
     if jobs < 1:
@@ -299,7 +301,7 @@ def convert(
         def tick(file: int, entries: int, n_entries: int, done: int, total: int, verifying: bool) -> None:
             seen[file] = (total if verifying else done, total)
             known = sum(pair[1] for pair in seen.values())
-            n_files = len(pairs) if is_folder else 1
+            n_files = max(len(pairs), len(seen)) if is_folder else 1
             bar.tick(sum(pair[0] for pair in seen.values()), known * n_files // len(seen))
 
         if not is_folder:
@@ -311,7 +313,7 @@ def convert(
         _warn_of_skipped([single])
         return single
     documents = [json.loads(text) for text in texts]
-    reports = [_report(document, pair[0]) for document, pair in zip(documents, pairs, strict=True)]
+    reports = [_report(document, document["input"]) for document in documents]
     _warn_of_skipped(reports)
     failed = next((document for document in documents if document["status"] == "failed"), None)
     if failed is not None and not skip_bad_files:

@@ -72,7 +72,7 @@ def plain_path(path: Path, place: str = "first") -> str:
         raise UsageError(f"the output path, such as 'new.root', must come {place}, not a {type(path).__name__}")
     text = _core.local_path(os.fspath(path))
     found = re.fullmatch(r"(.+\.root):([^/\\]+(?:/.*)?)", text, re.IGNORECASE | re.DOTALL)
-    if found and not os.path.exists(text):  # noqa: PTH110
+    if found and not _core.is_object_set(text) and not os.path.exists(text):  # noqa: PTH110
         raise UsageError(f"invalid output path {text!r}: give the path {found[1]!r}, and {found[2]!r} as the name")
     if text == "-":
         raise UsageError("cannot write to standard output: give the path of a file")

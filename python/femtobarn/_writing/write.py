@@ -175,8 +175,8 @@ def write(
         The entries; see `NTupleWriter.extend`. Items of an iterator are written one after another. Or a histogram; see
         `FileWriter`.
     name : str
-        Name of the ntuple, by default "Events"; it may begin with directories, as "folder/Events". Histograms need a
-        name.
+        Name of the ntuple, by default that at the end of the URL of objects or of a container (``ntpl+s3://…:NAME``),
+        or else "Events"; it may begin with directories, as "folder/Events". Histograms need a name.
     compression : str, int or None
         See `recreate`.
     storage_options : dict, optional
@@ -198,7 +198,7 @@ def write(
     ['a', 'b']
     """
     threads = options.pop("threads", None)
-    root_path(path)
+    url, given = _core.destination(root_path(path))
     if is_histogram(data):
         if name is None or options:
             raise UsageError(
@@ -207,12 +207,13 @@ def write(
         with recreate(path, compression=compression, threads=threads, storage_options=storage_options) as file:
             file[name] = data
         return round(to_histogram(data, name).entries())
-    _check_apart(path, data)
+    _check_apart(url, data)
+    name = name or given or "Events"
     while True:
         skipped = data.skipped if isinstance(data, NTuple) else ()
         try:
             with recreate(path, compression=compression, threads=threads, storage_options=storage_options) as file:
-                return _write(file, data, "Events" if name is None else name, options)
+                return _write(file, data, name, options)
         except UsageError:
             # a branch turned out to be unreadable in later entries; no file has appeared yet
             if not isinstance(data, NTuple) or data.skipped == skipped:

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use femtobarn_io::{IoError, is_remote};
+use femtobarn_io::{IoError, is_object_set, is_remote, public};
 use femtobarn_rntuple::RNTupleError;
 use serde_json::{Value, json};
 
@@ -15,9 +15,11 @@ use super::parts;
 use super::{Converted, Replace, advice, convert_or_failed};
 use crate::choice::Choice;
 use crate::copy::file_of;
-use crate::inputs::{Input, check_inputs, misused};
+use crate::destination::{Destination, folder_of, ntuple_of};
+use crate::inputs::{Input, Opened, check_inputs, misused};
 use crate::ntuple::NTuple;
-use crate::open::OpenOptions;
+use crate::objects::holds_entries;
+use crate::open::{OpenOptions, is_one_ntuple};
 use crate::staged::shown;
 
 /// Options for converting many files.
@@ -99,7 +101,7 @@ impl FileReport {
 pub type OnFileProgress<'a> = &'a (dyn Fn(usize, Progress) -> bool + Sync);
 
 /// Converts each file into one in the directory, which is created if needed. The reports are in the order of the
-/// files.
+/// files. In a directory of objects or a container, each ntuple of a file gets its own output, and report.
 ///
 /// # Errors
 /// If two files would have the same output, or the directory cannot be created. Errors of single files are in their
@@ -113,7 +115,12 @@ pub fn convert_many(
 ) -> Result<Vec<FileReport>, RNTupleError> {
     batch.format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
-    let outputs = outputs(inputs, folder, batch.format)?;
+    let place = folder_of(&folder.to_string_lossy())?;
+    let pairs = match is_object_set(&place) {
+        true => ntuples(inputs, &place, batch.format)?,
+        false => files(inputs, &place, batch.format),
+    };
+    check_outputs(&pairs)?;
     // servers create directories together with files
     if !is_remote(&folder.to_string_lossy()) {
         std::fs::create_dir_all(folder).map_err(|source| IoError::Create {
@@ -121,7 +128,7 @@ pub fn convert_many(
             source,
         })?;
     }
-    let jobs = batch.jobs.clamp(1, inputs.len().max(1));
+    let jobs = batch.jobs.clamp(1, pairs.len().max(1));
     let mut own = options.clone();
     own.write.threads = (options.write.threads / jobs).max(1);
     let next = AtomicUsize::new(0);
@@ -130,7 +137,7 @@ pub fn convert_many(
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let (Some(input), Some(output)) = (inputs.get(at), outputs.get(at)) else {
+            let Some((input, output)) = pairs.get(at) else {
                 break;
             };
             if stopped.load(Ordering::Relaxed) {
@@ -158,15 +165,12 @@ pub fn convert_many(
         work();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let reports = inputs
-        .iter()
-        .zip(outputs)
-        .enumerate()
-        .map(|(at, (input, output))| FileReport {
-            input: input.clone(),
-            output,
-            outcome: done.remove(&at).unwrap_or(Outcome::NotTried),
-        });
+    let reports = pairs.into_iter().enumerate();
+    let reports = reports.map(|(at, (input, output))| FileReport {
+        input,
+        output,
+        outcome: done.remove(&at).unwrap_or(Outcome::NotTried),
+    });
     Ok(reports.collect())
 }
 
@@ -201,9 +205,12 @@ fn one(
 /// Whether the output exists, is not older than the input, and can be opened. Outputs of femtobarn are complete,
 /// because they get their names last. If a server does not report the age of a file, the file is converted again.
 fn is_done(input: &Input, output: &Path, options: &ConvertOptions) -> bool {
+    let Ok((url, path)) = Destination::split(&output.to_string_lossy()) else {
+        return false;
+    };
     let made = Input {
-        url: output.to_string_lossy().into_owned(),
-        path: None,
+        url,
+        path,
         settings: options.settings.clone(),
     };
     let time = |input: &Input| input.open_source().ok()?.meta().modified;
@@ -226,23 +233,71 @@ fn n_entries(input: &Input) -> Option<u64> {
     Some(ntuple.n_entries())
 }
 
-fn outputs(inputs: &[Input], folder: &Path, format: Format) -> Result<Vec<PathBuf>, RNTupleError> {
-    let mut seen: HashMap<PathBuf, String> = HashMap::new();
-    let mut out = Vec::with_capacity(inputs.len());
-    for input in inputs {
+/// Each file with its output.
+fn files(inputs: &[Input], folder: &str, format: Format) -> Vec<(Input, PathBuf)> {
+    let pair = |input: &Input| {
         let given = shown(Path::new(&input.url));
         let name = given.file_stem().unwrap_or_default().to_string_lossy();
         let name = format!("{name}.{}", Choice::name(format));
-        let output = PathBuf::from(file_of(&folder.to_string_lossy(), &name));
-        if let Some(other) = seen.insert(output.clone(), input.shown()) {
+        let output = PathBuf::from(file_of(folder, &name));
+        (input.clone(), output)
+    };
+    inputs.iter().map(pair).collect()
+}
+
+/// Each ntuple and tree of the files with its output in a directory of objects or in a container.
+fn ntuples(
+    inputs: &[Input],
+    folder: &str,
+    format: Format,
+) -> Result<Vec<(Input, PathBuf)>, RNTupleError> {
+    if format != Format::Root {
+        return Err(RNTupleError::Usage {
+            what: format!("{} gets ntuples, not tables", public(folder)),
+        });
+    }
+    let mut out = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let mut pair = |path: Option<&str>, input: Input| {
+            let output = ntuple_of(folder, &input, path, inputs.len() > 1)?;
+            out.push((input, PathBuf::from(output)));
+            Ok::<_, RNTupleError>(())
+        };
+        let is_plain = is_one_ntuple(&input.url);
+        if is_plain || Format::of(Path::new(&input.url)) != Format::Root {
+            pair(None, input.clone())?;
+            continue;
+        }
+        // a file that cannot be opened has an error in its report
+        let found = Opened::new(input).and_then(|opened| opened.objects(input.path.as_deref()));
+        let mut found = found.unwrap_or_default();
+        found.retain(|(_, key)| holds_entries(key));
+        if found.is_empty() {
+            pair(None, input.clone())?;
+        }
+        for (path, _) in found {
+            let own = Input {
+                path: Some(path.clone()),
+                ..input.clone()
+            };
+            pair(Some(&path), own)?;
+        }
+    }
+    Ok(out)
+}
+
+/// Checks that no two have the same output.
+fn check_outputs(pairs: &[(Input, PathBuf)]) -> Result<(), RNTupleError> {
+    let mut seen: HashMap<&Path, String> = HashMap::new();
+    for (input, output) in pairs {
+        if let Some(other) = seen.insert(output, input.shown()) {
             let reason = format!(
                 "{other} and {} would both be converted to {}: use different directories",
                 input.shown(),
-                shown(&output).display()
+                shown(output).display()
             );
             return Err(misused(&input.shown(), reason));
         }
-        out.push(output);
     }
-    Ok(out)
+    Ok(())
 }

@@ -56,6 +56,7 @@ pub use options::{ConvertOptions, OnProgress, Progress, Replace};
 pub use report::{Converted, ConvertedNTuple};
 pub(crate) use staged_trees::{Origins, StagedTrees, TreesOf};
 
+use crate::destination::Destination;
 use crate::inputs::{check_apart, check_inputs, share};
 use crate::left_behind::AllLeftBehind;
 use crate::staged::{StagedOutput, bytes_of, shown};
@@ -152,6 +153,10 @@ pub(super) fn convert_or_failed(
     progress: OnProgress<'_>,
 ) -> Result<Converted, Failed> {
     let start = Instant::now();
+    let destination = Destination::parse(&output.to_string_lossy())?;
+    let options = &named(&destination, options)?;
+    let given = output;
+    let output = &destination;
     let attempt = |unreadable: &Unreadable| attempt(inputs, output, options, unreadable, progress);
     let (mut done, mut staged) = without_unreadable(&mut Vec::new(), attempt)?;
     let n_bytes = done.bytes_out;
@@ -168,10 +173,31 @@ pub(super) fn convert_or_failed(
             ..now
         })
     };
+    done.output = shown(given);
     done.delivery = staged.appear(options.verify, &tick)?;
     done.bytes_out = bytes_of(done.delivery.as_ref(), n_bytes);
     done.seconds = start.elapsed().as_secs_f64();
     Ok(done)
+}
+
+/// The options with the name that the URL of the output gives to its ntuple.
+fn named(
+    destination: &Destination,
+    options: &ConvertOptions,
+) -> Result<ConvertOptions, RNTupleError> {
+    let given = options.name.as_deref();
+    let name = destination.name();
+    if let (Some(name), Some(given)) = (name, given.filter(|given| name != Some(*given))) {
+        return Err(RNTupleError::Usage {
+            what: format!(
+                "the output has the name {name:?} at its end, and another one is given ({given:?}): leave one out"
+            ),
+        });
+    }
+    Ok(ConvertOptions {
+        name: name.or(given).map(str::to_owned),
+        ..options.clone()
+    })
 }
 
 /// Unreadable fields: indexes of the ntuples, names, and reasons.
@@ -202,11 +228,12 @@ fn without_unreadable<T>(
 
 fn attempt(
     inputs: &[Input],
-    output: &Path,
+    destination: &Destination,
     options: &ConvertOptions,
     unreadable: &Unreadable,
     progress: OnProgress<'_>,
 ) -> Result<(Converted, StagedOutput), Failed> {
+    let output = Path::new(&destination.url);
     let format = Format::of_output(output)?;
     format.check_compression(options.write.compression)?;
     check_inputs(inputs)?;
@@ -217,6 +244,14 @@ fn attempt(
     let opened = parts::open(parts, format, how, unreadable, &mut left_behind);
     let mut sources = opened.map_err(Failed::opening_part)?;
     check_something(&sources, inputs, options)?;
+    let paths: Vec<&str> = sources.iter().map(|(.., source)| &*source.name).collect();
+    let naming = &destination.naming;
+    naming.check(&paths, ", or end the output with a slash")?;
+    for (.., source) in &mut sources {
+        if options.name.is_none() {
+            source.name = naming.name_of(&source.name).to_owned();
+        }
+    }
     let names: Vec<&str> = sources.iter().map(|(.., source)| &*source.name).collect();
     let settings = Settings::new(&output.to_string_lossy(), options.settings.clone());
     let settings = settings.map_err(RNTupleError::from)?;

@@ -258,7 +258,13 @@ fn remote_folder(
 ) -> Result<FolderListing, RNTupleError> {
     let mut settings = settings.clone();
     settings.insert("partial_lists".to_owned(), "true".to_owned());
-    let entries = list_folder(url, &Settings::new(url, settings)?)?;
+    let mut entries = list_folder(url, &Settings::new(url, settings)?)?;
+    if is_object_set(url) {
+        // what is listed are anchors, which do not tell the sizes of their ntuples
+        for entry in &mut entries {
+            entry.size = None;
+        }
+    }
     Ok(FolderListing {
         url: url.to_owned(),
         entries,

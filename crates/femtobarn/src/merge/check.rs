@@ -4,18 +4,22 @@
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
+use femtobarn_rootfile::Key;
 use femtobarn_ttree::is_tree;
 
-use super::others::{check_named, taken};
+use super::others::{check_named, check_other, taken};
 use super::trees::Trees;
 use super::{Chooser, Job, MergedInput, OnProgress, Opened};
-use crate::inputs::Input;
-use crate::inputs::{hinted, no_field};
+use crate::destination::Naming;
+use crate::inputs::{Input, OtherObjects, hinted, no_field};
 use crate::left_behind::{LeftBehind, beside, named_together};
 use crate::objects::RNTUPLE_CLASS;
 use crate::odd::telling;
 
 use super::histograms::is_summed;
+
+/// The reason for objects that are not ntuples, if the output is not a file.
+const NOT_HELD: &str = "objects hold only ntuples";
 
 /// As many inputs are compared to find out whether the first is unlike the others.
 const MOST_COMPARED: usize = 16;
@@ -47,6 +51,14 @@ impl Job<'_> {
         self.check_names(inputs)
     }
 
+    /// Checks that ntuples, which an input adds, can be in the output.
+    fn check_names_of(&self, input: &Input, paths: &[&str]) -> Result<(), RNTupleError> {
+        let checked = self.options.naming.check(paths, "");
+        checked.map_err(|error| RNTupleError::Usage {
+            what: format!("{}: {error}", input.shown()),
+        })
+    }
+
     /// Insists that every name that was given is that of something.
     fn check_names(&self, inputs: &[Input]) -> Result<(), RNTupleError> {
         let unmatched = self.unmatched.first();
@@ -76,6 +88,12 @@ impl Job<'_> {
         let older = older.iter();
         let older = older.map(|(path, key)| LeftBehind::older(path, key));
         merged.left.extend(older);
+        let is_entries = |key: &Key| key.class_name == RNTUPLE_CLASS || is_tree(&key.class_name);
+        if options.fields.is_empty() {
+            let all = found.iter().filter(|(_, key)| is_entries(key));
+            let all: Vec<&str> = all.map(|(path, _)| path.as_str()).collect();
+            self.check_names_of(input, &all)?;
+        }
         let now = (self.progress, progress);
         if found.iter().any(|(_, key)| is_tree(&key.class_name)) {
             self.trees.convert(at, inputs, options, now)?;
@@ -88,9 +106,10 @@ impl Job<'_> {
                 check_named(&opened, path, key)?;
             }
         }
-        for (path, key) in self.named(found) {
+        for (own, key) in found {
+            let path = self.name_of(&own, &key);
             if key.class_name == RNTUPLE_CLASS {
-                let reader = Arc::new(self.reader(&opened, &path, &key)?);
+                let reader = Arc::new(self.reader(&opened, (&path, &own), &key)?);
                 for name in reader.descriptor().field_names() {
                     if !self.unmatched.is_empty() {
                         for at in self.fields.patterns.fitting(name) {
@@ -106,13 +125,27 @@ impl Job<'_> {
                 if !is_wanted && !is_skim && !self.known.contains_key(&path) && !self.has(&path) {
                     continue;
                 }
+                merged.paths.push((path.clone(), own.clone()));
+                let paths: Vec<&str> = merged.paths.iter().map(|(_, own)| own.as_str()).collect();
+                self.check_names_of(input, &paths)?;
+                if !self.known.contains_key(&path) {
+                    let names = self.known.keys().chain([&path]);
+                    let names: Vec<&str> = names.map(String::as_str).collect();
+                    self.check_names_of(input, &names)?;
+                } else if options.naming == Naming::Leaves {
+                    let mut others = self.report.inputs.iter();
+                    let other = others.find_map(|other| other.path_of(&path));
+                    if let Some(other) = other.filter(|other| *other != own) {
+                        self.check_names_of(input, &[other, &own])?;
+                    }
+                }
                 if self.taken.contains(&path) || self.summed.contains(&path) {
-                    let own = merged.converted.iter().find(|(tree, _)| *tree == path);
-                    let class = own.map_or(&key.class_name, |(_, class)| class);
+                    let tree = merged.converted.iter().find(|(tree, _)| *tree == own);
+                    let class = tree.map_or(&key.class_name, |(_, class)| class);
                     return Err(taken(&opened, &path, class));
                 }
                 self.paths.add(&input.url, &path, &key)?;
-                let is_tree = merged.converted.iter().any(|(tree, _)| *tree == path);
+                let is_tree = merged.converted.iter().any(|(tree, _)| *tree == own);
                 let entries = self.scope.add(&reader, &path, is_named);
                 entries
                     .and_then(|entries| Chooser::new(entries, &reader, 1))
@@ -123,6 +156,17 @@ impl Job<'_> {
                 let at = self.begun(&reader, &path)?;
                 if let Some((_, ntuple)) = self.ntuples.get_mut(at) {
                     ntuple.check(&reader, &|name| self.fields.takes(&path, name))?;
+                }
+            } else if !self.takes_others() {
+                if is_named {
+                    self.file.root_file()?;
+                }
+                if !key.is_directory() {
+                    if options.others == OtherObjects::Error {
+                        check_other(&opened, &path, &key, options.others)?;
+                    }
+                    let item = LeftBehind::object(&path, &key.class_name, NOT_HELD);
+                    merged.left.push(item);
                 }
             } else if is_summed(&key) {
                 if self.taken.contains(&path) || self.known.contains_key(&path) {

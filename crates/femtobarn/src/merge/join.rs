@@ -20,6 +20,7 @@ use super::others::{Content, check_other, copy_object};
 use super::paths::Paths;
 use super::proven::prove_staged;
 use super::{MergeReport, MergedInput, MergedNTuple, OnProgress, Progress};
+use crate::destination::Destination;
 use crate::inputs::{
     Input, JoinOptions, Opened, OtherObjects, check_apart, check_inputs, check_joined, chosen,
     counted, matched, open_joined,
@@ -42,7 +43,10 @@ pub fn join(
     progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
-    let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
+    let given = output;
+    let destination = Destination::parse(&output.to_string_lossy())?;
+    let output = Path::new(&destination.url);
+    let settings = Settings::new(&destination.url, options.settings.clone())?;
     check(files, output, options)?;
     let staged = StagedOutput::create(output, options.overwrite, &settings);
     let mut staged = staged.map_err(|error| if_taken(error, output, (options.words, false)))?;
@@ -53,7 +57,8 @@ pub fn join(
     let first = readers
         .first()
         .ok_or_else(|| RNTupleError::internal("nothing to join"))?;
-    let name = options.name.as_deref().unwrap_or_else(|| first.path());
+    let name = options.name.as_deref();
+    let name = name.unwrap_or_else(|| destination.naming.name_of(first.path()));
     let name: Vec<&str> = name.split('/').filter(|part| !part.is_empty()).collect();
     let name = name.join("/");
     let name = name.as_str();
@@ -123,7 +128,7 @@ pub fn join(
         };
         let output = staged.input(Some(name), &options.settings);
         let finder = |(_, input): (usize, &Input), path: &str| find_meant(&output, input, path);
-        let proof = prove_staged(&output, files, &finder, proof, begun, progress)?;
+        let proof = prove_staged(&output, files, &finder, proof, (begun, false), progress)?;
         report.proof = Some(proof);
     }
     let n_bytes = report.bytes_out;
@@ -131,7 +136,7 @@ pub fn join(
     report.delivery = staged.appear(options.verify, &tick)?;
     report.bytes_out = bytes_of(report.delivery.as_ref(), n_bytes);
     report.gather_left_behind();
-    report.output = shown(output);
+    report.output = shown(given);
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
 }

@@ -31,7 +31,7 @@ use femtobarn_rntuple::read::{KnownHeader, Reader};
 use femtobarn_rntuple::write::{
     Choose, Encodings, MergeOptions as PageOptions, NTupleMerger, Rebuild, WriteOptions,
 };
-use femtobarn_rootfile::Key;
+use femtobarn_rootfile::{Key, without_cycle};
 
 pub use femtobarn_rntuple::write::Levels;
 
@@ -40,7 +40,7 @@ pub use join::join;
 pub use options::{Level, MergeOptions, check_output};
 pub(crate) use report::levels_json;
 pub use report::{MergeReport, MergedInput, MergedNTuple};
-pub(crate) use steps::{Made, Part, make_in_steps};
+pub(crate) use steps::{Made, Part, make_in_steps, prove_made};
 
 use self::append::Existing;
 use attributes::{AttributeSets, Places};
@@ -49,6 +49,7 @@ use others::Content;
 use paths::Paths;
 use trees::Trees;
 
+use crate::destination::Destination;
 use crate::inputs::{Chooser, Chosen, Input, Opened, Scope, share};
 use crate::left_behind::LeftBehind;
 use crate::objects::RNTUPLE_CLASS;
@@ -122,7 +123,14 @@ pub fn merge(
     progress: OnProgress<'_>,
 ) -> Result<MergeReport, RNTupleError> {
     let start = Instant::now();
-    let settings = Settings::new(&output.to_string_lossy(), options.settings.clone())?;
+    let given = output;
+    let Destination { url, naming } = Destination::parse(&output.to_string_lossy())?;
+    let output = Path::new(&url);
+    let options = &MergeOptions {
+        naming,
+        ..options.clone()
+    };
+    let settings = Settings::new(&url, options.settings.clone())?;
     check(inputs, output, options)?;
     let trees = Trees::new(output, &settings)?;
     let mut report = if options.append && output.exists() {
@@ -143,7 +151,7 @@ pub fn merge(
         report.bytes_out = std::fs::metadata(output).map_or(0, |found| found.len());
     }
     report.gather_left_behind();
-    report.output = shown(output);
+    report.output = shown(given);
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)
 }
@@ -170,7 +178,10 @@ fn make(
     if options.verify {
         report.proof = Some(match report.ntuples.is_empty() {
             true => ProofReport::default(),
-            false => prove(inputs, staged, options, &trees, (all, progress))?,
+            false => {
+                let made = (&*staged, &*report.inputs);
+                prove(inputs, made, options, &trees, (all, progress))?
+            }
         });
     }
     drop(trees);
@@ -181,10 +192,10 @@ fn make(
     Ok(report)
 }
 
-/// Proves an output before it appears.
+/// Proves an output before it appears. The reports of inputs with several ntuples tell their paths.
 fn prove(
     inputs: &[Input],
-    staged: &StagedOutput,
+    (staged, reports): (&StagedOutput, &[MergedInput]),
     options: &MergeOptions,
     trees: &Trees,
     (all, progress): (Progress, OnProgress<'_>),
@@ -197,11 +208,12 @@ fn prove(
     };
     let output = staged.input(None, &options.settings);
     let finder = |(at, input): (usize, &Input), path: &str| {
-        let named = input.path.as_deref();
-        let own = named.filter(|own| options.name_of(own) == path);
+        let named = input.path.as_deref().map(without_cycle);
+        let own = named.filter(|own| options.naming.name_of(own) == path);
+        let own = own.or_else(|| reports.get(at)?.path_of(path));
         trees.find(&output, (at, input), own.unwrap_or(path))
     };
-    proven::prove_staged(&output, inputs, &finder, proof, all, progress)
+    proven::prove_staged(&output, inputs, &finder, proof, (all, false), progress)
 }
 
 /// A merge that is under way.
@@ -292,15 +304,16 @@ impl<'o> Job<'o> {
         self.trees.give(at, &mut opened)?;
         let merged = self.report.inputs.get_mut(at);
         let mut merged = merged.map(std::mem::take).unwrap_or_default();
-        for (path, key) in self.named(opened.objects(input.path.as_deref())?) {
+        for (own, key) in opened.objects(input.path.as_deref())? {
+            let path = self.name_of(&own, &key);
             if key.class_name == RNTUPLE_CLASS && !self.known.contains_key(&path) {
                 // none of its selected fields is in a file
                 let reason = "no field of it is selected";
-                let item = LeftBehind::object(&path, &key.class_name, reason);
+                let item = LeftBehind::object(&own, &key.class_name, reason);
                 merged.left.push(item);
             } else if key.class_name == RNTUPLE_CLASS {
-                self.add_ntuple(&opened, &path, &key, &mut merged, progress)?;
-            } else if is_summed(&key) {
+                self.add_ntuple(&opened, (&path, &own), &key, &mut merged, progress)?;
+            } else if is_summed(&key) && self.takes_others() {
                 self.add_histogram(&opened, &path, &key, &mut merged)?;
             }
         }
@@ -313,14 +326,14 @@ impl<'o> Job<'o> {
     fn add_ntuple(
         &mut self,
         opened: &Opened,
-        path: &str,
+        (path, own): (&str, &str),
         key: &Key,
         merged: &mut MergedInput,
         progress: OnProgress<'_>,
     ) -> Result<(), RNTupleError> {
         let options = self.options;
-        let reader = Arc::new(self.reader(opened, path, key)?);
-        if !opened.is_converted(path) {
+        let reader = Arc::new(self.reader(opened, (path, own), key)?);
+        if !opened.is_converted(own) {
             self.trees.check_names(&reader)?;
         }
         let at = self.begun(&reader, path)?;
@@ -372,21 +385,26 @@ impl<'o> Job<'o> {
         Ok(())
     }
 
-    /// The objects of an input, with the names that ntuples get in the output.
-    fn named(&self, mut objects: Vec<(String, Key)>) -> Vec<(String, Key)> {
-        for (path, key) in &mut objects {
-            if key.class_name == RNTUPLE_CLASS {
-                *path = self.options.name_of(path).to_owned();
-            }
+    /// The path in the output of an object of an input.
+    fn name_of(&self, own: &str, key: &Key) -> String {
+        match key.class_name == RNTUPLE_CLASS {
+            true => self.options.naming.name_of(own).to_owned(),
+            false => own.to_owned(),
         }
-        objects
+    }
+
+    /// Whether the output can have other things than ntuples.
+    fn takes_others(&self) -> bool {
+        matches!(self.file, Output::File(_))
     }
 
     /// Opens an ntuple; most files have the same header as the last one, which is kept until then.
-    fn reader(&mut self, opened: &Opened, path: &str, key: &Key) -> Result<Reader, RNTupleError> {
-        let mut renamed = self.options.rename.iter();
-        let own = renamed.find(|(_, name)| *name == path);
-        let own = own.map_or(path, |(own, _)| own.as_str());
+    fn reader(
+        &mut self,
+        opened: &Opened,
+        (path, own): (&str, &str),
+        key: &Key,
+    ) -> Result<Reader, RNTupleError> {
         let reader = opened.reader(own, key)?;
         self.headers
             .insert(path.to_owned(), reader.header().clone());
@@ -452,14 +470,18 @@ impl<'o> Job<'o> {
         if self.ntuples.is_empty() && self.taken.is_empty() && !is_known {
             return Err(RNTupleError::Usage {
                 what: format!(
-                    "nothing to merge in {}: it has no RNTuple, TTree or histogram",
+                    "nothing to merge in {}: it has no RNTuple{}",
                     self.report
                         .inputs
                         .iter()
                         .map(|input| input.url.as_str())
                         .take(3)
                         .collect::<Vec<_>>()
-                        .join(", ")
+                        .join(", "),
+                    match self.takes_others() {
+                        true => ", TTree or histogram",
+                        false => " or TTree",
+                    }
                 ),
             });
         }

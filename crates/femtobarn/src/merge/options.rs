@@ -9,6 +9,7 @@ use femtobarn_rntuple::write::{Mode, StoredAs, WriteOptions};
 
 use super::proven;
 use crate::choice::Choice;
+use crate::destination::{Destination, Naming};
 use crate::inputs::{Entries, Input, OtherObjects, check_apart, check_inputs};
 use crate::pattern::is_pattern;
 use crate::staged::shown;
@@ -68,8 +69,8 @@ pub struct MergeOptions {
     pub compatible: bool,
     /// Treatment of objects that are neither ntuples nor directories nor histograms; histograms are added.
     pub others: OtherObjects,
-    /// Names of ntuples in the output by their paths in the inputs, if they differ.
-    pub rename: BTreeMap<String, String>,
+    /// Names of ntuples in the output. Those of a merge are given by its URL.
+    pub naming: Naming,
     /// Whether to replace an existing output.
     pub overwrite: bool,
     /// Whether to append the inputs to an existing output.
@@ -86,13 +87,6 @@ pub struct MergeOptions {
     pub settings: BTreeMap<String, String>,
 }
 
-impl MergeOptions {
-    /// The path in the output of an ntuple with a path in an input.
-    pub(super) fn name_of<'p>(&'p self, path: &'p str) -> &'p str {
-        self.rename.get(path).map_or(path, String::as_str)
-    }
-}
-
 impl Default for MergeOptions {
     fn default() -> Self {
         Self {
@@ -106,7 +100,7 @@ impl Default for MergeOptions {
             keep_clusters: false,
             compatible: true,
             others: OtherObjects::default(),
-            rename: BTreeMap::new(),
+            naming: Naming::default(),
             overwrite: false,
             append: false,
             takes_append: false,
@@ -121,8 +115,9 @@ impl Default for MergeOptions {
 /// Checks that an output is one ROOT file, by its name.
 ///
 /// # Errors
-/// If it is a pattern or has another ending, and there is nothing of that name.
+/// If its scheme is unknown, or it is a pattern or has another ending, and there is nothing of that name.
 pub fn check_output(output: &str) -> Result<(), RNTupleError> {
+    Destination::parse(output)?;
     let path = local(output);
     // the query of a URL is not part of the name
     let output = public(output);

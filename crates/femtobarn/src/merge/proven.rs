@@ -27,7 +27,7 @@ pub(super) fn check(output: &Path, options: &MergeOptions) -> Result<(), RNTuple
     })
 }
 
-/// Reads a file without a name, and compares it with its inputs.
+/// Reads a file without a name, or with `is_kept` one that exists, and compares it with its inputs.
 ///
 /// # Errors
 /// If it cannot be read, or anything is not as in the inputs.
@@ -36,7 +36,7 @@ pub(super) fn prove_staged(
     inputs: &[Input],
     finder: Finder<'_>,
     options: ProofOptions,
-    all: Progress,
+    (all, is_kept): (Progress, bool),
     progress: OnProgress<'_>,
 ) -> Result<ProofReport, RNTupleError> {
     let tick = |done, total| {
@@ -48,10 +48,18 @@ pub(super) fn prove_staged(
         })
     };
     let report = prove_found(output, inputs, finder, &options, Some(&tick))?;
-    let refused = |ntuple: &str, what: &str| {
-        RNTupleError::internal(format!(
+    let refused = |ntuple: &str, what: &str| match is_kept {
+        true => RNTupleError::Inconsistent {
+            url: output.shown(),
+            ntuple: ntuple.to_owned(),
+            what: "the complete output".to_owned(),
+            expected: "the values of its sources (overwrite=True, --force, makes it anew)"
+                .to_owned(),
+            found: what.to_owned(),
+        },
+        false => RNTupleError::internal(format!(
             "the written {ntuple:?} differs from the inputs ({what}), and the output was discarded"
-        ))
+        )),
     };
     if let Some((ntuple, difference)) = report.differences().next() {
         return Err(refused(ntuple, &difference.describe()));

@@ -70,6 +70,8 @@ pub struct MergedInput {
     pub notes: Vec<(String, String)>,
     /// Its parts that the output lacks.
     pub(super) left: Vec<LeftBehind>,
+    /// Names in the output and paths of its ntuples.
+    pub(super) paths: Vec<(String, String)>,
 }
 
 impl MergedInput {
@@ -78,6 +80,12 @@ impl MergedInput {
             url: public(url),
             ..Self::default()
         }
+    }
+
+    /// The path of an ntuple with a name in the output.
+    pub(super) fn path_of(&self, name: &str) -> Option<&str> {
+        let found = self.paths.iter().find(|(known, _)| known == name);
+        found.map(|(_, path)| path.as_str())
     }
 }
 

@@ -9,11 +9,12 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::write::Levels;
 use femtobarn_rootfile::Uuid;
 
+use super::proven::prove_staged;
 use super::trees::Trees;
 use super::{Job, MergeOptions, OnProgress, Progress, append, options, prove};
 use crate::inputs::{Entries, Input, wanted};
 use crate::objects::RNTUPLE_CLASS;
-use crate::proof::ProofReport;
+use crate::proof::{ProofOptions, ProofReport, find_meant};
 use crate::staged::{Delivery, StagedOutput, bytes_of};
 
 /// An ntuple of an output, with its input.
@@ -152,13 +153,51 @@ pub(crate) fn make_in_steps(
     all.files = all.n_files;
     if given.verify {
         let trees = Trees::new(output, &settings)?;
-        made.proof = Some(prove(&inputs, &staged, given, &trees, (all, progress))?);
+        made.proof = Some(prove(
+            &inputs,
+            (&staged, &[]),
+            given,
+            &trees,
+            (all, progress),
+        )?);
     }
     let n_bytes = staged.n_bytes();
     let tick = |sent| progress(all.sending(sent, n_bytes));
     made.delivery = staged.appear(given.verify, &tick)?;
     made.bytes_out = bytes_of(made.delivery.as_ref(), n_bytes);
     Ok(made)
+}
+
+/// Compares an output that was made before with its parts.
+///
+/// # Errors
+/// If something cannot be read, or differs.
+pub(crate) fn prove_made(
+    parts: &[Part],
+    url: &str,
+    given: &MergeOptions,
+    progress: OnProgress<'_>,
+) -> Result<ProofReport, RNTupleError> {
+    let inputs: Vec<Input> = parts.iter().map(|part| part.input.clone()).collect();
+    let all = Progress::of(&inputs);
+    let mut report = ProofReport::default();
+    for (part, input) in parts.iter().zip(inputs.chunks(1)) {
+        let output = Input {
+            url: url.to_owned(),
+            path: Some(part.name.clone()),
+            settings: given.settings.clone(),
+        };
+        let options = ProofOptions {
+            entries: given.entries.clone(),
+            threads: given.write.threads,
+            ..ProofOptions::default()
+        };
+        let finder = |(_, input): (usize, &Input), path: &str| find_meant(&output, input, path);
+        let all = (all, true);
+        let proof = prove_staged(&output, input, &finder, options, all, progress)?;
+        report.ntuples.extend(proof.ntuples);
+    }
+    Ok(report)
 }
 
 /// The ntuples of an output that is continued, and their numbers of entries.
