@@ -1,8 +1,11 @@
 //! Ntuples in containers of DAOS: read as sources of objects, and written by a sink of pages.
 
+mod claims;
 mod sink;
 mod source;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod writing;
 
 use femtobarn_daos::{Address, DaosError, Settings as DaosSettings};
@@ -33,6 +36,9 @@ pub(crate) fn requests_by(settings: &Settings) -> Result<DaosSettings, IoError> 
             .seconds("request_timeout")?
             .unwrap_or(usual.timeout),
         goes_on: || goes_on() && !is_stopped(),
+        #[cfg(test)]
+        library: Some(tests::library().to_owned()),
+        #[cfg(not(test))]
         library: None,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use femtobarn_daos::mapping::{DaosAnchor, LISTS, ntuple_index};
 use femtobarn_daos::{
@@ -13,8 +13,9 @@ use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::ObjectsLeft;
 
+use super::claims::{Claim, now, remove_values};
 use super::source::{number_of, open_values, owner_of, set_base, set_name};
-use super::writing::{BLOCK, behind, claims, existing, preview_name, read_claim};
+use super::writing::{BLOCK, behind, claims, existing, preview_name};
 use super::{requests_by, unopened, unread, unwritten};
 
 /// The values of an existing ntuple.
@@ -78,7 +79,7 @@ impl Old {
             set.remove()?;
             remove_name(set.values.container(), name, set.values.places().pages)?;
         }
-        self.values.remove(self.numbers.iter().copied())
+        remove_values(&self.values, self.numbers.iter().copied())
     }
 }
 
@@ -170,9 +171,11 @@ impl Sweep<'_> {
         let index = own.places().values;
         let mut is_young = false;
         for &claim in lists.iter().filter(|&&list| list % BLOCK == 0) {
-            let (_, mark) = read_claim(&own, claim).map_err(failed)?;
+            let Some(held) = Claim::read_one(&own, claim).map_err(failed)? else {
+                continue;
+            };
             // a complete ntuple has only what it uses, unless it was written in steps
-            if used.contains(&claim) && mark.is_none() {
+            if used.contains(&claim) && held.mark.is_none() {
                 continue;
             }
             let [pages, _] = behind(&used, claim);
@@ -182,10 +185,13 @@ impl Sweep<'_> {
                 .filter(|list| claim == list / BLOCK * BLOCK && !used.contains(list))
                 .collect();
             numbers.extend(existing(&own, [pages]).map_err(failed)?);
+            let sizes = own.sizes(&numbers).map_err(failed)?;
             // now: who resumes claims the block again
-            let (written, _) = read_claim(&own, claim).map_err(failed)?;
-            let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-            if now.saturating_sub(written) < self.age {
+            let Some(held) = Claim::read_one(&own, claim).map_err(failed)? else {
+                continue;
+            };
+            let is_old = now().saturating_sub(held.time) >= self.age;
+            if !is_old || self.deletes && !self.delete(&own, (claim, held), &numbers)? {
                 self.all.young += numbers.len() as u64;
                 is_young = true;
                 continue;
@@ -193,19 +199,9 @@ impl Sweep<'_> {
             if !used.contains(&claim) {
                 self.claims.insert((index, claim));
             }
-            let sizes = own.sizes(&numbers).map_err(failed)?;
             self.all.bytes += sizes.into_iter().flatten().sum::<u64>();
             let names = numbers.iter().map(|number| format!("{name}: {number}"));
             self.all.names.extend(names);
-            if self.deletes {
-                let failed = |error| unwritten(url, error);
-                let mut previews = vec![preview_name(index, claim - LISTS)];
-                previews.extend(mark.map(|mark| preview_name(index, mark)));
-                for name in previews {
-                    own.named(&name).remove_envelopes().map_err(failed)?;
-                }
-                own.remove(numbers).map_err(failed)?;
-            }
         }
         if self.deletes && found.is_none() && !is_young {
             let failed = |error| unwritten(url, error);
@@ -215,5 +211,28 @@ impl Sweep<'_> {
             remove_name(&self.container, name, class).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Deletes what is left in a block; returns false if a writer has claimed it meanwhile.
+    fn delete(
+        &self,
+        own: &NTupleValues,
+        (number, claim): (u64, Claim),
+        numbers: &[u64],
+    ) -> Result<bool, RNTupleError> {
+        let failed = |error| -> IoError { unwritten(self.url, error) };
+        let taken = claim.sweep(own, number).map_err(failed)?;
+        let index = own.places().values;
+        let mut previews = vec![preview_name(index, number - LISTS)];
+        previews.extend(claim.mark.map(|mark| preview_name(index, mark)));
+        for name in previews {
+            own.named(&name).remove_envelopes().map_err(failed)?;
+        }
+        // who resumes claims the block before it asks whether there is a preview
+        if Claim::read_one(own, number).map_err(failed)? != Some(taken) {
+            return Ok(false);
+        }
+        remove_values(own, numbers.iter().copied()).map_err(failed)?;
+        Ok(true)
     }
 }
