@@ -6,6 +6,7 @@ mod source;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod updates;
 mod writing;
 
 use femtobarn_daos::{Address, DaosError, Settings as DaosSettings};
@@ -15,6 +16,7 @@ pub use sink::DaosSink;
 pub(crate) use sink::{DaosPreview, has_marked};
 pub(crate) use source::{ContainerSource, open_ntuple, values_of};
 pub use sweep::sweep_objects;
+pub(crate) use updates::n_updates;
 
 /// The URL of an ntuple, to open it even if its container does not list it. Others are unchanged.
 pub(crate) fn with_name<'u>(url: &'u str, name: Option<&str>) -> std::borrow::Cow<'u, str> {

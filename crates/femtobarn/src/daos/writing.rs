@@ -31,7 +31,7 @@ pub(super) const BLOCK: u64 = 1 << 20;
 /// Blocks of an ntuple.
 const BLOCKS: u64 = LISTS / BLOCK;
 /// Bytes that are written together. At most three times as many are in memory.
-const BATCH: u64 = 16 << 20;
+pub(super) const BATCH: u64 = 16 << 20;
 /// Number of values that are looked for at once.
 const AT_ONCE: u64 = 1024;
 
