@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use femtobarn_daos::mapping::{DaosAnchor, LISTS, ntuple_index};
 use femtobarn_daos::{
-    Address, Container, DaosError, NTupleValues, ObjectClass, names_and_classes, remove_name,
+    Address, Container, DaosError, NTupleValues, ObjectClass, names, names_and_classes, remove_name,
 };
 use femtobarn_io::{IoError, Settings, is_daos};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::ObjectsLeft;
+use femtobarn_rootfile::RootFileError;
 
 use super::claims::{Claim, now, remove_values};
 use super::source::{number_of, open_values, owner_of, set_base, set_name};
@@ -72,6 +73,17 @@ impl Old {
         &self.numbers
     }
 
+    /// Adds its values, and those of attribute sets.
+    fn add_to(&self, name: &str, all: &mut ObjectsLeft) -> Result<(), DaosError> {
+        let sizes = self.values.sizes(&self.numbers)?;
+        all.bytes += sizes.into_iter().flatten().sum::<u64>();
+        let numbers = self.numbers.iter();
+        all.names
+            .extend(numbers.map(|number| format!("{name}: {number}")));
+        let mut sets = self.sets.iter();
+        sets.try_for_each(|(name, set)| set.add_to(name, all))
+    }
+
     /// Removes the values, but not header, footer and anchor, which another ntuple has by now.
     pub fn remove(&self) -> Result<(), DaosError> {
         for (name, set) in &self.sets {
@@ -80,6 +92,73 @@ impl Old {
             remove_name(set.values.container(), name, set.values.places().pages)?;
         }
         remove_values(&self.values, self.numbers.iter().copied())
+    }
+}
+
+/// Deletes an ntuple of a container: its anchor first, then its values, its attribute sets, and its name, unless there are
+/// values of other writers under it. Its name can be left out if it is the only one.
+///
+/// # Errors
+/// If there is no such ntuple, it is not named or damaged, it is replaced meanwhile, or a value cannot be removed.
+pub fn delete_ntuple(url: &str, settings: &Settings) -> Result<ObjectsLeft, RNTupleError> {
+    let (address, wanted) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
+    let container = Container::open(&address, requests_by(settings)?);
+    let container = Arc::new(container.map_err(|error| unopened(url, error))?);
+    let url = &address.to_string();
+    let find = |name: &str| {
+        let found = NTupleValues::find(container.clone(), name);
+        found.map_err(|error| unread(&format!("{url}:{name}"), error))
+    };
+    let complete = || -> Result<Vec<String>, IoError> {
+        let listed = names(&container).map_err(|error| unread(url, error))?;
+        let is_there = |name: &String| !matches!(find(name), Ok(None));
+        Ok(listed.into_iter().filter(is_there).collect())
+    };
+    let name = match wanted {
+        Some(name) => name.to_owned(),
+        None => match <[String; 1]>::try_from(complete()?) {
+            Ok([only]) => only,
+            Err(names) => return Err(unnamed(url, &names)),
+        },
+    };
+    let Some((values, anchor)) = find(&name)? else {
+        let (url, nearest) = (url.clone(), complete()?);
+        let path = name;
+        return Err(RootFileError::KeyNotFound { url, path, nearest }.into());
+    };
+    let reader = open_values(values.clone(), &anchor, (url, &name), settings)?;
+    let old = Old::of(values.clone(), &anchor, &reader)?;
+    let mut deleted = ObjectsLeft::default();
+    let failed = |error| unread(url, error);
+    old.add_to(&name, &mut deleted).map_err(failed)?;
+    if find(&name)?.map(|(_, now)| now) != Some(anchor) {
+        let url = format!("{url}:{name}");
+        return Err(IoError::Changed { url }.into());
+    }
+    let failed = |error| unwritten(url, error);
+    values.remove_envelopes().map_err(failed)?;
+    old.remove().map_err(failed)?;
+    // a sweep finds by the name what killed writers have left
+    if values.lists().map_err(failed)?.is_empty() {
+        remove_name(&container, &name, values.places().pages).map_err(failed)?;
+    }
+    Ok(deleted)
+}
+
+/// The error for a container that has not one ntuple.
+fn unnamed(url: &str, names: &[String]) -> RNTupleError {
+    let hint = match names {
+        [] => String::new(),
+        [first, ..] => format!(
+            "; name one of them: {} (e.g. {url}:{first})",
+            names.join(", ")
+        ),
+    };
+    RNTupleError::AmbiguousNTuple {
+        url: url.to_owned(),
+        count: names.len(),
+        kind: "RNTuples",
+        hint,
     }
 }
 

@@ -15,16 +15,19 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use femtobarn_daos::mapping::LISTS;
-use femtobarn_daos::{Address, Container, NTupleValues};
+use femtobarn_daos::{Address, Container, NTupleValues, names_and_classes};
 use femtobarn_io::{IoError, Settings};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::{NTupleWriter, ObjectSize, ObjectsLeft, PageSink, WriteOptions};
+use femtobarn_rntuple::schema::DType;
+use femtobarn_rntuple::write::{
+    AttributeSetWriter, FieldModel, NTupleWriter, ObjectSize, ObjectsLeft, PageSink, WriteOptions,
+};
 use femtobarn_rootfile::Uuid;
 
 use super::claims::Claim;
 use super::source::{set_base, set_name};
 use super::writing::{BLOCK, existing};
-use super::{DaosSink, requests_by, sweep_objects};
+use super::{DaosSink, delete_ntuple, requests_by, sweep_objects};
 use crate::{NTuple, OpenOptions};
 
 pub(super) fn library() -> &'static Path {
@@ -254,4 +257,55 @@ fn who_goes_on_with_steps_overtakes_their_writer() {
             .unwrap()
             .is_none()
     );
+}
+
+#[test]
+fn a_deleted_ntuple_leaves_nothing_and_others_stay() {
+    let url = "daos://writers/deleted";
+    let write = |name, with_set| {
+        let mut sink = DaosSink::create(url, false, &Settings::default()).unwrap();
+        let schema = batch(0).schema();
+        let options = WriteOptions::default();
+        let mut ntuple = NTupleWriter::from_arrow(&mut sink, 0, name, &schema, options).unwrap();
+        ntuple.extend(&mut sink, &batch(3)).unwrap();
+        if with_set {
+            let fields = [FieldModel::number("run", DType::Int64)];
+            let mut runs = AttributeSetWriter::new(&mut sink, &ntuple, "runs", &fields).unwrap();
+            let schema = Schema::new(vec![Field::new("run", DataType::Int64, false)]);
+            let run = Int64Array::from(vec![7]);
+            let row = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(run)]);
+            runs.append(&mut sink, 0..100, &row.unwrap()).unwrap();
+            runs.finish(&mut sink, &mut ntuple).unwrap();
+        }
+        ntuple.finish(&mut sink).unwrap();
+        sink.finish().unwrap();
+    };
+    write("Events", true);
+    write("Others", false);
+    let delete = |url: &str| delete_ntuple(url, &Settings::default());
+    let error = delete(url).unwrap_err().to_string();
+    assert!(error.contains("Events, Others"), "{error}");
+    let error = delete(&format!("{url}:Evens")).unwrap_err().to_string();
+    assert!(error.contains("Events"), "{error}");
+    let deleted = delete(&format!("{url}:Events")).unwrap();
+    let is_of_set = |name: &&String| name.contains("_clone/runs");
+    // a page, a page list and a claim; of the attribute set pages of three columns
+    assert_eq!(deleted.names.len(), 8);
+    assert_eq!(deleted.names.iter().filter(is_of_set).count(), 5);
+    assert!(deleted.bytes > 0);
+    assert!(numbers(url).is_empty());
+    // with the name, as Others is the only one now
+    let container = values(url, "").container().clone();
+    let listed = names_and_classes(&container).unwrap();
+    assert_eq!(listed.len(), 1);
+    assert!(delete(&format!("{url}:Events")).is_err());
+    check(url, 3, 100);
+    assert_eq!(delete(url).unwrap().names.len(), 3);
+    assert!(
+        delete(url)
+            .unwrap_err()
+            .to_string()
+            .contains("has 0 RNTuples")
+    );
+    assert!(names_and_classes(&container).unwrap().is_empty());
 }
