@@ -237,7 +237,8 @@ impl Opened {
         Ok(out)
     }
 
-    /// The requests that write it to DAOS. Before, an ntuple of this name is looked for, in as many classes as when it is opened.
+    /// The requests that write it to DAOS. Before, an ntuple of this name is looked for, in as many classes as when it is
+    /// opened.
     fn daos_updates(&self, opening: u64) -> Result<UploadRequests, RNTupleError> {
         let mut values = Vec::new();
         let mut before = None;
