@@ -255,6 +255,13 @@ def test_an_ntuple_in_daos(dimuon, tmp_path, monkeypatch):
     assert checks["latency"]["seconds"] > 0
     assert "MB/s: " in checks["throughput"]["note"]
     assert "none" in failed("ntuple", f"{url}:none", **variables)["note"]
+    # of a container with several, each
+    document = subprocess.check_output([*PROGRAM, "doctor", "--json", url], text=True, timeout=100)
+    steps = json.loads(document)["checks"]
+    assert [check["name"] for check in steps] == ["library", "container", *["ntuple", *READING] * 2]
+    assert all(check["result"] == "ok" for check in steps)
+    names = [check["note"].split(": ")[0] for check in steps[2:]]
+    assert names == [*["Events"] * 4, *["others"] * 4]
     assert "daos cont list" in failed("container", daos.url("gone"), **variables)["note"]
     check = failed("library", url, **{**variables, "FEMTOBARN_LIBDAOS": "/nowhere/libdaos.so"})
     assert "/nowhere/libdaos.so" in check["note"]

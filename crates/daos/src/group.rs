@@ -49,6 +49,13 @@ pub(crate) fn requests(values: impl IntoIterator<Item = Member>) -> Vec<Vec<Memb
     requests.into_iter().map(|(members, _)| members).collect()
 }
 
+/// The number of requests that write values, given as keys and sizes, in one call.
+#[must_use]
+pub fn n_requests(values: impl IntoIterator<Item = (ValueKey, u64)>) -> u64 {
+    let member = |(at, (key, size))| Member { at, key, size };
+    requests(values.into_iter().enumerate().map(member)).len() as u64
+}
+
 /// A key that occurs more than once.
 pub(crate) fn repeated(keys: impl Iterator<Item = ValueKey>) -> Option<ValueKey> {
     let mut keys: Vec<ValueKey> = keys.collect();

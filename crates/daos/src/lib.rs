@@ -36,6 +36,7 @@ pub use abi::ObjectId;
 pub use address::Address;
 pub use container::Container;
 pub use error::DaosError;
+pub use group::n_requests;
 pub use key::{ObjectClass, ValueKey};
 pub use library::load;
 pub use names::{add_name, names, names_and_classes, remove_name};

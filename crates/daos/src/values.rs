@@ -342,6 +342,19 @@ impl NTupleValues {
         Ok(akeys.into_iter().filter_map(number).collect())
     }
 
+    /// Whole values, by their numbers; `None` for a missing value. Those that are larger than expected cost another request.
+    ///
+    /// # Errors
+    /// If that fails, or a number is too large.
+    pub fn find_values(&self, numbers: &[u64], room: u64) -> Result<Vec<Option<Bytes>>, DaosError> {
+        let fetch = |&number: &u64| {
+            let key = self.key(number)?;
+            Ok(Fetch { key, room })
+        };
+        let fetches: Result<Vec<Fetch>, DaosError> = numbers.iter().map(fetch).collect();
+        self.container.fetch(&fetches?)
+    }
+
     /// The sizes of values, by their numbers; `None` for a missing value.
     ///
     /// # Errors

@@ -1,6 +1,8 @@
 //! Diagnosis of the access to a file or an ntuple.
 
-use femtobarn_daos::{Address, Container, DaosError, load, names};
+use std::sync::Arc;
+
+use femtobarn_daos::{Address, Container, DaosError, NTupleValues, load, names};
 use femtobarn_io::units::plural;
 use femtobarn_io::{
     Check, FailedStep, NTupleSteps, Readable, Settings, Step, is_daos, object_address,
@@ -12,10 +14,53 @@ use crate::daos::{requests_by, unopened, values_of, with_name};
 use crate::open::{OpenOptions, open_reader_of, open_source_with};
 use crate::target::Target;
 
+/// Steps before an ntuple in DAOS is opened.
+const LIBRARY: &str = "library";
+const CONTAINER: &str = "container";
+
 /// Checks the access to a file or an ntuple step by step, and reads at most `n_bytes` bytes. Steps after a failure are
-/// reported as not reached.
+/// reported as not reached. Of a container of DAOS, each ntuple is checked, with its name in the notes.
 #[must_use]
 pub fn examine(target: &Target, n_bytes: u64) -> Vec<Check> {
+    let names = match target.name {
+        // errors are reported by the steps
+        None if is_daos(&target.file) => complete(&target.file).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    if names.len() < 2 {
+        return examine_one(target, n_bytes);
+    }
+    let mut all = Vec::new();
+    for name in names {
+        let own = Target {
+            name: Some(name.clone()),
+            ..target.clone()
+        };
+        for mut check in examine_one(&own, n_bytes) {
+            if ![LIBRARY, CONTAINER].contains(&check.name) {
+                check.note = format!("{name}: {}", check.note);
+            } else if all.iter().any(|known: &Check| known.name == check.name) {
+                continue;
+            }
+            all.push(check);
+        }
+    }
+    all
+}
+
+/// The ntuples of a container, without those that are being written.
+fn complete(url: &str) -> Result<Vec<String>, RNTupleError> {
+    let refused = |error| unopened(url, error);
+    let address = Address::parse(url).map_err(refused)?;
+    let requests = requests_by(&Settings::of(url))?;
+    let container = Arc::new(Container::open(&address, requests).map_err(refused)?);
+    let mut names = names(&container).map_err(refused)?;
+    // what is damaged is reported
+    names.retain(|name| !matches!(NTupleValues::find(container.clone(), name), Ok(None)));
+    Ok(names)
+}
+
+fn examine_one(target: &Target, n_bytes: u64) -> Vec<Check> {
     let url = &*with_name(&target.file, target.name.as_deref());
     let settings = &Settings::of(&target.file);
     let failed = |error: RNTupleError| match error {
@@ -32,14 +77,14 @@ pub fn examine(target: &Target, n_bytes: u64) -> Vec<Check> {
     if is_daos(url) {
         let refused = |error: DaosError| failed(unopened(url, error).into());
         before.push((
-            "library",
+            LIBRARY,
             Box::new(move || {
                 let name = load().map_err(refused)?;
                 Ok(format!("{} was loaded and started", name.display()))
             }),
         ));
         before.push((
-            "container",
+            CONTAINER,
             Box::new(move || {
                 let (address, _) = Address::with_ntuple(url).map_err(refused)?;
                 let requests = requests_by(settings).map_err(|error| failed(error.into()))?;

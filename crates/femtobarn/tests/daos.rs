@@ -9,6 +9,7 @@
     reason = "tests; a variable names the library"
 )]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Once};
@@ -16,10 +17,12 @@ use std::sync::{Arc, Once};
 use arrow_array::{Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
+use femtobarn::cost::{CostOptions, Prices, cost};
+use femtobarn::io::{Outcome, Settings as IoSettings};
 use femtobarn::rootfile::FileWriter;
 use femtobarn::spec::{Anchor, PageAddress};
-use femtobarn::write::{NTupleWriter, PageSink, SinkPlace, WriteOptions};
-use femtobarn::{Error, NTuple, OpenOptions};
+use femtobarn::write::{DaosSink, NTupleWriter, ObjectSize, PageSink, SinkPlace, WriteOptions};
+use femtobarn::{Error, NTuple, OpenOptions, Target, examine};
 use femtobarn_daos::mapping::{DaosAnchor, LISTS, Layout, Places};
 use femtobarn_daos::{
     Address, Container, Envelopes, Existing, NTupleValues, Settings, Update, ValueKey,
@@ -217,5 +220,68 @@ fn ntuples_of_root_are_read_in_all_of_its_layouts() {
             let report = femtobarn::read::verify(reader, 1, None).unwrap();
             assert!(report.damages.is_empty() && report.pages > 20);
         }
+    }
+}
+
+#[test]
+fn costs_are_the_counted_requests_and_each_ntuple_is_examined() {
+    library();
+    let url = "daos://pool/counted";
+    let whole = batch();
+    for (name, object_size) in [("joined", None), ("pages", Some(ObjectSize::Page))] {
+        let mut sink = DaosSink::create(url, false, &IoSettings::default()).unwrap();
+        let options = WriteOptions {
+            page_bytes: 400,
+            clusters_per_group: 2,
+            object_size,
+            ..WriteOptions::default()
+        };
+        let schema = whole.schema();
+        let mut writer = NTupleWriter::from_arrow(&mut sink, 0, name, &schema, options).unwrap();
+        for at in 0..5 {
+            let part = whole.slice(at * 1000, 1000);
+            writer.extend(&mut sink, &part).unwrap();
+            writer.commit_cluster(&mut sink).unwrap();
+        }
+        writer.finish(&mut sink).unwrap();
+        let written = sink.finish().unwrap();
+        let options = CostOptions {
+            columns: Vec::new(),
+            trace: None,
+            prices: Prices::usual().unwrap(),
+            settings: BTreeMap::new(),
+        };
+        let target = Target {
+            file: url.to_owned(),
+            name: Some(name.to_owned()),
+        };
+        let present = cost(&target, &options).unwrap().layouts[0];
+        let write = present.write;
+        assert_eq!(write.puts + write.gets, written.requests, "{name}");
+        let url = format!("{url}:{name}");
+        let ntuple = NTuple::open_files(&[&url], OpenOptions::default()).unwrap();
+        let selection = ntuple.select(None).unwrap();
+        let read = ntuple.read(&selection, 0..5000, &Default::default());
+        assert_eq!(read.unwrap().to_arrow().unwrap(), whole, "{name}");
+        let traffic = ntuple.readers()[0].store().traffic().unwrap();
+        assert_eq!(present.pass.all_requests(), traffic.requests, "{name}");
+    }
+    let target = Target {
+        file: url.to_owned(),
+        name: None,
+    };
+    let checks = examine(&target, 1 << 20);
+    assert!(checks.iter().all(|check| check.outcome == Outcome::Fine));
+    let count = |name| checks.iter().filter(|check| check.name == name).count();
+    assert_eq!(
+        (count("container"), count("ntuple"), count("throughput")),
+        (1, 2, 2)
+    );
+    for name in ["joined", "pages"] {
+        assert!(
+            checks
+                .iter()
+                .any(|check| check.note.starts_with(&format!("{name}: ")))
+        );
     }
 }

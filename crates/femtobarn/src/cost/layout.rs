@@ -16,7 +16,7 @@ use femtobarn_rntuple::write::{
 };
 use femtobarn_rootfile::{FileWriter, Uuid};
 
-use crate::daos::{open_ntuple, values_of};
+use crate::daos::{n_updates, open_ntuple, values_of};
 use crate::ntuple::NTuple;
 use crate::open::OpenOptions;
 
@@ -70,6 +70,24 @@ pub(super) struct Opened {
     pub source: Arc<AsObject>,
     pub ntuple: NTuple,
     pub reader: Arc<Reader>,
+    /// If it is in DAOS.
+    pub values: Option<Values>,
+}
+
+/// The values of an ntuple in DAOS, whose requests are counted.
+#[derive(Debug)]
+pub(super) struct Values {
+    source: Arc<dyn ByteSource>,
+    /// The requests that opened it.
+    pub opening: u64,
+    /// The requests before this pass.
+    before: u64,
+}
+
+impl Values {
+    fn requested(source: &dyn ByteSource) -> u64 {
+        source.traffic().map_or(0, |traffic| traffic.requests)
+    }
 }
 
 /// Sizes of objects.
@@ -98,6 +116,7 @@ impl Opened {
             source,
             ntuple,
             reader,
+            values: None,
         })
     }
 
@@ -111,13 +130,20 @@ impl Opened {
         let found = NTuple::open_source(container.clone(), name, options)?;
         let found = found.readers().first().map(|reader| reader.path());
         let name = found.unwrap_or_default();
-        let source = AsObject::open(values_of(container, name)?, settings)?;
+        let values = values_of(container, name)?;
+        let before = Values::requested(&*values);
+        let source = AsObject::open(values.clone(), settings)?;
         let reader = open_ntuple(source.clone(), name, ReaderOptions::default())?;
         let reader = Arc::new(reader);
         Ok(Self {
             ntuple: NTuple::of(vec![reader.clone()]),
             source,
             reader,
+            values: Some(Values {
+                source: values,
+                opening: before,
+                before,
+            }),
         })
     }
 
@@ -136,6 +162,10 @@ impl Opened {
                 let anchor = anchor_range(self.source.meta().size);
                 anchor.end.saturating_sub(anchor.start)
             }
+        };
+        let requests = match &self.values {
+            Some(values) => values.opening + Values::requested(&*values.source) - values.before,
+            None => requests,
         };
         (requests, bytes - anchor)
     }
@@ -188,6 +218,9 @@ impl Opened {
         objects: &[u64],
         settings: &Settings,
     ) -> Result<UploadRequests, RNTupleError> {
+        if let Some(values) = &self.values {
+            return self.daos_updates(values.opening);
+        }
         let is_file = self.is_file();
         let mut out = match is_file {
             true => UploadRequests::default(),
@@ -202,6 +235,35 @@ impl Opened {
             out.gets += own.gets;
         }
         Ok(out)
+    }
+
+    /// The requests that write it to DAOS. Before, an ntuple of this name is looked for, in as many classes as when it is
+    /// opened.
+    fn daos_updates(&self, opening: u64) -> Result<UploadRequests, RNTupleError> {
+        let mut values = Vec::new();
+        let mut before = None;
+        let groups = self.reader.descriptor().cluster_groups.iter();
+        let lists = self.reader.page_lists(0..u64::MAX)?;
+        for (group, (_, list)) in groups.zip(lists) {
+            let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
+            for page in list.all_pages() {
+                let stored = page.stored();
+                if let Some(id) = stored.address.object() {
+                    let size = pages.entry(id).or_default();
+                    *size = stored.range().end.max(*size);
+                }
+            }
+            values.extend(pages);
+            // a list is written when it is known not to be the last payload
+            values.extend(before.take());
+            let list = &group.page_list.stored;
+            before = list.address.object().map(|id| (id, list.size));
+        }
+        values.extend(before);
+        Ok(UploadRequests {
+            puts: n_updates(&values),
+            gets: opening.saturating_sub(2),
+        })
     }
 }
 

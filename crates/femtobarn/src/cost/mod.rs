@@ -119,6 +119,15 @@ pub fn cost(target: &Target, options: &CostOptions) -> Result<Costs, RNTupleErro
     let source = open_source_with(&with_name(file, target.name.as_deref()), &settings)?;
     let open = || Opened::new(source.clone(), target.name.as_deref(), &settings);
     let present = open()?;
+    // a container is opened once, and counts on
+    let opening = present.values.as_ref().map(|values| values.opening);
+    let open = || {
+        let mut again = open()?;
+        if let Some((values, opening)) = again.values.as_mut().zip(opening) {
+            values.opening = opening;
+        }
+        Ok(again)
+    };
     let reader = &present.reader;
     check_ntuple(reader)?;
     let (access, columns) = match &options.trace {
@@ -153,8 +162,7 @@ pub fn cost(target: &Target, options: &CostOptions) -> Result<Costs, RNTupleErro
         notes.push(note.to_owned());
     }
     if is_daos(file) {
-        let note =
-            "the present layout is in DAOS: its numbers are those of the same values as objects";
+        let note = "the present layout is in DAOS: its numbers are those of requests to DAOS, at the prices of objects";
         notes.push(note.to_owned());
     }
     if let Some(present) = layouts.first().filter(|layout| layout.foreign_objects > 0) {

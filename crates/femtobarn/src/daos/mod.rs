@@ -1,8 +1,12 @@
 //! Ntuples in containers of DAOS: read as sources of objects, and written by a sink of pages.
 
+mod claims;
 mod sink;
 mod source;
 mod sweep;
+#[cfg(test)]
+mod tests;
+mod updates;
 mod writing;
 
 use femtobarn_daos::{Address, DaosError, Settings as DaosSettings};
@@ -11,7 +15,9 @@ use femtobarn_io::{IoError, Settings, goes_on, is_daos, is_stopped, public};
 pub use sink::DaosSink;
 pub(crate) use sink::{DaosPreview, has_marked};
 pub(crate) use source::{ContainerSource, open_ntuple, values_of};
+pub(crate) use sweep::delete_ntuple;
 pub use sweep::sweep_objects;
+pub(crate) use updates::n_updates;
 
 /// The URL of an ntuple, to open it even if its container does not list it. Others are unchanged.
 pub(crate) fn with_name<'u>(url: &'u str, name: Option<&str>) -> std::borrow::Cow<'u, str> {
@@ -33,6 +39,9 @@ pub(crate) fn requests_by(settings: &Settings) -> Result<DaosSettings, IoError> 
             .seconds("request_timeout")?
             .unwrap_or(usual.timeout),
         goes_on: || goes_on() && !is_stopped(),
+        #[cfg(test)]
+        library: Some(tests::library().to_owned()),
+        #[cfg(not(test))]
         library: None,
     })
 }

@@ -17,9 +17,10 @@ use femtobarn_rntuple::write::{
 };
 use femtobarn_rootfile::{FileWriter, Uuid};
 
+use super::claims::{Claim, Claims};
 use super::source::open_values;
 use super::sweep::Old;
-use super::writing::{BLOCK, Preview, Writing, preview_name, read_claim};
+use super::writing::{BLOCK, Preview, Writing, preview_name};
 use super::{requests_by, unopened, unread, unwritten};
 
 /// Ntuples that are written to a container. They appear when it is [finished](Self::finish).
@@ -34,6 +35,7 @@ pub struct DaosSink {
     ntuples: Vec<(Writing, Option<Replaced>)>,
     /// The ntuple that is being written.
     current: usize,
+    pub(super) claims: Claims,
     /// What the ntuples are made from, if they are written in steps.
     mark: Option<Uuid>,
 }
@@ -88,6 +90,7 @@ impl DaosSink {
             class: settings.text("object_class")?.unwrap_or_default(),
             ntuples: Vec::new(),
             current: 0,
+            claims: Claims::new(),
             mark: None,
         };
         own.values("")?;
@@ -151,7 +154,9 @@ impl DaosSink {
                 false => own.replaced(&name)?,
             };
             let mut writing = own.writing(&name, values, next_block(replaced.as_ref()));
-            writing.resume(&anchor, envelopes, &numbers)?;
+            if !writing.resume(&anchor, envelopes, &numbers)? {
+                continue;
+            }
             if is_complete {
                 writing.take_as_published();
             } else if own.find(&step)?.map(|(_, now)| now).as_ref() != Some(&anchor) {
@@ -233,7 +238,8 @@ impl DaosSink {
 
     fn writing(&self, name: &str, values: NTupleValues, next_block: u64) -> Writing {
         let place = (self.url.as_str(), name);
-        let mut new = Writing::new(place, values, &self.class, self.object_size, next_block);
+        let (class, claims) = (&self.class, self.claims.clone());
+        let mut new = Writing::new(place, values, class, self.object_size, next_block, claims);
         new.mark = self.mark;
         new
     }
@@ -330,15 +336,19 @@ fn next_block(replaced: Option<&Replaced>) -> u64 {
 
 impl Drop for DaosSink {
     fn drop(&mut self) {
-        for (own, _) in &self.ntuples {
-            if !own.is_abandoned() {
+        for (own, _) in std::mem::take(&mut self.ntuples) {
+            let (is_abandoned, name) = (own.is_abandoned(), own.name.clone());
+            let (values, class) = (own.values().clone(), own.class());
+            drop(own);
+            if !is_abandoned {
                 continue;
             }
             // the names of other writers stay
-            let is_there = || self.find(&own.name).is_ok_and(|found| found.is_some());
-            let (container, name, class) = (&self.container, &own.name, own.class());
-            if !is_there() && remove_name(container, name, class).is_ok() && is_there() {
-                let _ = add_name(container, name, class);
+            let has_claims = || values.lists().is_ok_and(|lists| !lists.is_empty());
+            let is_there = || has_claims() || self.find(&name).is_ok_and(|found| found.is_some());
+            let container = &self.container;
+            if !is_there() && remove_name(container, &name, class).is_ok() && is_there() {
+                let _ = add_name(container, &name, class);
             }
         }
     }
@@ -376,8 +386,8 @@ fn is_marked(found: Option<&(NTupleValues, DaosAnchor)>, mark: Uuid) -> Result<b
     let Some((values, own)) = spliced else {
         return Ok(false);
     };
-    let (_, found) = read_claim(values, LISTS + u64::from(own.block))?;
-    Ok(found == Some(mark))
+    let claim = Claim::read_one(values, LISTS + u64::from(own.block))?;
+    Ok(claim.is_some_and(|claim| claim.mark == Some(mark)))
 }
 
 impl PageSink for DaosSink {

@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use femtobarn_daos::mapping::{DaosAnchor, LISTS, ntuple_index};
 use femtobarn_daos::{
-    Address, Container, DaosError, NTupleValues, ObjectClass, names_and_classes, remove_name,
+    Address, Container, DaosError, NTupleValues, ObjectClass, names, names_and_classes, remove_name,
 };
 use femtobarn_io::{IoError, Settings, is_daos};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::ObjectsLeft;
+use femtobarn_rootfile::RootFileError;
 
+use super::claims::{Claim, now, remove_values};
 use super::source::{number_of, open_values, owner_of, set_base, set_name};
-use super::writing::{BLOCK, behind, claims, existing, preview_name, read_claim};
+use super::writing::{BLOCK, behind, claims, existing, preview_name};
 use super::{requests_by, unopened, unread, unwritten};
 
 /// The values of an existing ntuple.
@@ -71,6 +73,17 @@ impl Old {
         &self.numbers
     }
 
+    /// Adds its values, and those of attribute sets.
+    fn add_to(&self, name: &str, all: &mut ObjectsLeft) -> Result<(), DaosError> {
+        let sizes = self.values.sizes(&self.numbers)?;
+        all.bytes += sizes.into_iter().flatten().sum::<u64>();
+        let numbers = self.numbers.iter();
+        all.names
+            .extend(numbers.map(|number| format!("{name}: {number}")));
+        let mut sets = self.sets.iter();
+        sets.try_for_each(|(name, set)| set.add_to(name, all))
+    }
+
     /// Removes the values, but not header, footer and anchor, which another ntuple has by now.
     pub fn remove(&self) -> Result<(), DaosError> {
         for (name, set) in &self.sets {
@@ -78,7 +91,74 @@ impl Old {
             set.remove()?;
             remove_name(set.values.container(), name, set.values.places().pages)?;
         }
-        self.values.remove(self.numbers.iter().copied())
+        remove_values(&self.values, self.numbers.iter().copied())
+    }
+}
+
+/// Deletes an ntuple of a container: its anchor first, then its values, its attribute sets, and its name, unless there are
+/// values of other writers under it. Its name can be left out if it is the only one.
+///
+/// # Errors
+/// If there is no such ntuple, it is not named or damaged, it is replaced meanwhile, or a value cannot be removed.
+pub fn delete_ntuple(url: &str, settings: &Settings) -> Result<ObjectsLeft, RNTupleError> {
+    let (address, wanted) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
+    let container = Container::open(&address, requests_by(settings)?);
+    let container = Arc::new(container.map_err(|error| unopened(url, error))?);
+    let url = &address.to_string();
+    let find = |name: &str| {
+        let found = NTupleValues::find(container.clone(), name);
+        found.map_err(|error| unread(&format!("{url}:{name}"), error))
+    };
+    let complete = || -> Result<Vec<String>, IoError> {
+        let listed = names(&container).map_err(|error| unread(url, error))?;
+        let is_there = |name: &String| !matches!(find(name), Ok(None));
+        Ok(listed.into_iter().filter(is_there).collect())
+    };
+    let name = match wanted {
+        Some(name) => name.to_owned(),
+        None => match <[String; 1]>::try_from(complete()?) {
+            Ok([only]) => only,
+            Err(names) => return Err(unnamed(url, &names)),
+        },
+    };
+    let Some((values, anchor)) = find(&name)? else {
+        let (url, nearest) = (url.clone(), complete()?);
+        let path = name;
+        return Err(RootFileError::KeyNotFound { url, path, nearest }.into());
+    };
+    let reader = open_values(values.clone(), &anchor, (url, &name), settings)?;
+    let old = Old::of(values.clone(), &anchor, &reader)?;
+    let mut deleted = ObjectsLeft::default();
+    let failed = |error| unread(url, error);
+    old.add_to(&name, &mut deleted).map_err(failed)?;
+    if find(&name)?.map(|(_, now)| now) != Some(anchor) {
+        let url = format!("{url}:{name}");
+        return Err(IoError::Changed { url }.into());
+    }
+    let failed = |error| unwritten(url, error);
+    values.remove_envelopes().map_err(failed)?;
+    old.remove().map_err(failed)?;
+    // a sweep finds by the name what killed writers have left
+    if values.lists().map_err(failed)?.is_empty() {
+        remove_name(&container, &name, values.places().pages).map_err(failed)?;
+    }
+    Ok(deleted)
+}
+
+/// The error for a container that has not one ntuple.
+fn unnamed(url: &str, names: &[String]) -> RNTupleError {
+    let hint = match names {
+        [] => String::new(),
+        [first, ..] => format!(
+            "; name one of them: {} (e.g. {url}:{first})",
+            names.join(", ")
+        ),
+    };
+    RNTupleError::AmbiguousNTuple {
+        url: url.to_owned(),
+        count: names.len(),
+        kind: "RNTuples",
+        hint,
     }
 }
 
@@ -170,9 +250,11 @@ impl Sweep<'_> {
         let index = own.places().values;
         let mut is_young = false;
         for &claim in lists.iter().filter(|&&list| list % BLOCK == 0) {
-            let (_, mark) = read_claim(&own, claim).map_err(failed)?;
+            let Some(held) = Claim::read_one(&own, claim).map_err(failed)? else {
+                continue;
+            };
             // a complete ntuple has only what it uses, unless it was written in steps
-            if used.contains(&claim) && mark.is_none() {
+            if used.contains(&claim) && held.mark.is_none() {
                 continue;
             }
             let [pages, _] = behind(&used, claim);
@@ -182,10 +264,13 @@ impl Sweep<'_> {
                 .filter(|list| claim == list / BLOCK * BLOCK && !used.contains(list))
                 .collect();
             numbers.extend(existing(&own, [pages]).map_err(failed)?);
+            let sizes = own.sizes(&numbers).map_err(failed)?;
             // now: who resumes claims the block again
-            let (written, _) = read_claim(&own, claim).map_err(failed)?;
-            let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-            if now.saturating_sub(written) < self.age {
+            let Some(held) = Claim::read_one(&own, claim).map_err(failed)? else {
+                continue;
+            };
+            let is_old = now().saturating_sub(held.time) >= self.age;
+            if !is_old || self.deletes && !self.delete(&own, (claim, held), &numbers)? {
                 self.all.young += numbers.len() as u64;
                 is_young = true;
                 continue;
@@ -193,19 +278,9 @@ impl Sweep<'_> {
             if !used.contains(&claim) {
                 self.claims.insert((index, claim));
             }
-            let sizes = own.sizes(&numbers).map_err(failed)?;
             self.all.bytes += sizes.into_iter().flatten().sum::<u64>();
             let names = numbers.iter().map(|number| format!("{name}: {number}"));
             self.all.names.extend(names);
-            if self.deletes {
-                let failed = |error| unwritten(url, error);
-                let mut previews = vec![preview_name(index, claim - LISTS)];
-                previews.extend(mark.map(|mark| preview_name(index, mark)));
-                for name in previews {
-                    own.named(&name).remove_envelopes().map_err(failed)?;
-                }
-                own.remove(numbers).map_err(failed)?;
-            }
         }
         if self.deletes && found.is_none() && !is_young {
             let failed = |error| unwritten(url, error);
@@ -215,5 +290,28 @@ impl Sweep<'_> {
             remove_name(&self.container, name, class).map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// Deletes what is left in a block; returns false if a writer has claimed it meanwhile.
+    fn delete(
+        &self,
+        own: &NTupleValues,
+        (number, claim): (u64, Claim),
+        numbers: &[u64],
+    ) -> Result<bool, RNTupleError> {
+        let failed = |error| -> IoError { unwritten(self.url, error) };
+        let taken = claim.sweep(own, number).map_err(failed)?;
+        let index = own.places().values;
+        let mut previews = vec![preview_name(index, number - LISTS)];
+        previews.extend(claim.mark.map(|mark| preview_name(index, mark)));
+        for name in previews {
+            own.named(&name).remove_envelopes().map_err(failed)?;
+        }
+        // who resumes claims the block before it asks whether there is a preview
+        if Claim::read_one(own, number).map_err(failed)? != Some(taken) {
+            return Ok(false);
+        }
+        remove_values(own, numbers.iter().copied()).map_err(failed)?;
+        Ok(true)
     }
 }

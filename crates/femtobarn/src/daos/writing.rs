@@ -8,7 +8,6 @@ use std::process;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use femtobarn_daos::mapping::{
@@ -23,6 +22,7 @@ use femtobarn_rntuple::spec::{Anchor, EnvelopeLink, PageAddress};
 use femtobarn_rntuple::write::{ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
 use femtobarn_rootfile::{FileWriter, Uuid};
 
+use super::claims::{Claims, Owner, remove_values};
 use super::source::{PREVIEW, presented, set_base, set_name};
 use super::unwritten;
 
@@ -31,11 +31,7 @@ pub(super) const BLOCK: u64 = 1 << 20;
 /// Blocks of an ntuple.
 const BLOCKS: u64 = LISTS / BLOCK;
 /// Bytes that are written together. At most three times as many are in memory.
-const BATCH: u64 = 16 << 20;
-/// The age of claims at which they are renewed.
-const CLAIM_AGAIN: Duration = Duration::from_secs(60);
-/// Size of the time in a claim. A mark may follow.
-const TIME: u64 = 8;
+pub(super) const BATCH: u64 = 16 << 20;
 /// Number of values that are looked for at once.
 const AT_ONCE: u64 = 1024;
 
@@ -54,7 +50,7 @@ pub(super) struct Writing {
     object_size: Option<ObjectSize>,
     blocks: Vec<Block>,
     next_block: u64,
-    claimed: Instant,
+    claims: Claims,
     pending: Batch,
     pending_bytes: u64,
     writes: Writes,
@@ -79,8 +75,6 @@ pub(super) struct Writing {
 struct Resumed {
     /// The first number of its first block.
     block: u64,
-    /// The first numbers of its blocks, which have to be claimed on.
-    claims: Vec<u64>,
     /// What may be left in these blocks of what it wrote after its last step.
     left: Vec<Range<u64>>,
 }
@@ -112,27 +106,6 @@ impl Block {
 /// The name of an ntuple that is read before it is visible: by the block of its writer, or by the mark of its steps.
 pub(super) fn preview_name(index: u32, of: impl Display) -> String {
     format!("{index:08x}/{of}{PREVIEW}")
-}
-
-/// The content of a claim: the time, in seconds, and the mark if there is one.
-fn claim_now(mark: Option<Uuid>) -> Bytes {
-    let since = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    let mut claim = since.as_secs().to_le_bytes().to_vec();
-    claim.extend(mark.iter().flat_map(|mark| mark.0));
-    claim.into()
-}
-
-/// The time in a claim, and its mark.
-pub(super) fn read_claim(
-    values: &NTupleValues,
-    claim: u64,
-) -> Result<(Duration, Option<Uuid>), DaosError> {
-    let size = values.sizes(&[claim])?.first().copied().flatten();
-    let read = values.read(&[(claim, 0..size.unwrap_or(TIME))])?;
-    let read = read.first().map(|bytes| &**bytes).unwrap_or_default();
-    let (time, mark) = read.split_first_chunk().unwrap_or((&[0; 8], &[]));
-    let mark = mark.first_chunk().map(|mark| Uuid(*mark));
-    Ok((Duration::from_secs(u64::from_le_bytes(*time)), mark))
 }
 
 /// The numbers in ranges that have values. It ends in each where [`AT_ONCE`] numbers have none.
@@ -177,24 +150,25 @@ pub(super) fn claims(numbers: &[u64]) -> Vec<u64> {
 }
 
 impl Writing {
-    /// Begins an ntuple, with numbers from a block on.
+    /// Begins an ntuple, with numbers from a block on. Its claims are added to those of the writer.
     pub fn new(
         (url, name): (&str, &str),
         values: NTupleValues,
         class: &str,
         object_size: Option<ObjectSize>,
         next_block: u64,
+        claims: Claims,
     ) -> Self {
         Self {
             url: url.to_owned(),
             name: name.to_owned(),
-            writes: Writes::new(values.clone()),
+            writes: Writes::new(values.clone(), claims.clone()),
             values,
             class: class.to_owned(),
             object_size,
             blocks: Vec::new(),
             next_block,
-            claimed: Instant::now(),
+            claims,
             pending: Vec::new(),
             pending_bytes: 0,
             first: None,
@@ -212,7 +186,7 @@ impl Writing {
     }
 
     /// Goes on with what a killed writer has made in steps: its anchor, header and footer, and the numbers of its values. The
-    /// blocks of that writer are claimed on.
+    /// blocks of that writer are claimed on; false if a sweep has removed a claim.
     ///
     /// # Errors
     /// If they cannot be claimed.
@@ -221,7 +195,7 @@ impl Writing {
         anchor: &DaosAnchor,
         envelopes: Envelopes,
         numbers: &BTreeSet<u64>,
-    ) -> Result<(), RNTupleError> {
+    ) -> Result<bool, RNTupleError> {
         let is_claim = |number: &&u64| **number >= LISTS && number.is_multiple_of(BLOCK);
         let claims: Vec<u64> = numbers.iter().filter(is_claim).copied().collect();
         let left = claims.iter().flat_map(|claim| behind(numbers, *claim));
@@ -231,11 +205,12 @@ impl Writing {
             self.largest_value = spliced.largest_value.into();
             self.resumed = Some(Resumed {
                 block: spliced.block.into(),
-                claims,
                 left,
             });
         }
-        self.claim_again()
+        let (values, mark) = (&self.values, self.mark);
+        let taken = self.claims.take_over(&self.ntuple(), values, &claims, mark);
+        taken.map_err(|error| self.failed(error))
     }
 
     /// Takes it as complete: a killed writer has made it visible.
@@ -263,6 +238,10 @@ impl Writing {
         self.is_published
     }
 
+    pub fn values(&self) -> &NTupleValues {
+        &self.values
+    }
+
     /// The class of the values.
     pub fn class(&self) -> ObjectClass {
         self.values.places().pages
@@ -283,14 +262,11 @@ impl Writing {
         let mark = self.mark.unwrap_or_default();
         let name = preview_name(self.values.places().values, mark);
         let own = self.own_name()?;
-        self.appear_as(&own)?;
+        let (envelopes, anchor) = self.last()?;
+        self.appear_as(&own, &envelopes, anchor.clone())?;
         if !self.is_published {
-            self.appear_as(&name)?;
-            let (envelopes, anchor) = self.last()?;
+            self.appear_as(&name, &envelopes, anchor.clone())?;
             self.has_so_far(envelopes, &anchor);
-        }
-        if self.claimed.elapsed() >= CLAIM_AGAIN {
-            self.claim_again()?;
         }
         for block in &mut self.blocks {
             block.kept = (block.n_pages, block.n_lists);
@@ -331,23 +307,6 @@ impl Writing {
         self.values.named(&name).remove_envelopes()
     }
 
-    fn claim_again(&mut self) -> Result<(), RNTupleError> {
-        let claims = self.claims_again();
-        let renewed = self.values.write(claims);
-        renewed.map_err(|error| self.failed(error))
-    }
-
-    /// The claims of all blocks, with the current time.
-    fn claims_again(&mut self) -> Batch {
-        self.claimed = Instant::now();
-        let own = self.blocks.iter().map(|block| LISTS + block.first);
-        let resumed = self.resumed.iter().flat_map(|resumed| &resumed.claims);
-        let claims = own.chain(resumed.copied());
-        claims
-            .map(|claim| (claim, vec![claim_now(self.mark)]))
-            .collect()
-    }
-
     pub fn n_bytes(&self) -> u64 {
         let sets = self.sets.values().map(Self::n_bytes);
         self.written.bytes + sets.sum::<u64>()
@@ -364,6 +323,11 @@ impl Writing {
         all
     }
 
+    /// The ntuple, for errors.
+    fn ntuple(&self) -> String {
+        format!("{}:{}", self.url, self.name)
+    }
+
     fn failed(&self, error: DaosError) -> RNTupleError {
         unwritten(&self.url, error).into()
     }
@@ -378,15 +342,15 @@ impl Writing {
     }
 
     fn claim(&mut self) -> Result<(), RNTupleError> {
+        // a forked process claims nothing
+        self.writes.check(&self.url)?;
+        let ntuple = self.ntuple();
         for _ in 0..BLOCKS {
             let first = self.next_block % BLOCKS * BLOCK;
             self.next_block += 1;
-            let claimed = self.values.claim(LISTS + first, claim_now(self.mark));
+            let (values, mark) = (&self.values, self.mark);
+            let claimed = self.claims.claim(&ntuple, values, LISTS + first, mark);
             if claimed.map_err(|error| self.failed(error))? {
-                // the oldest claim decides when all are renewed
-                if self.blocks.is_empty() && self.resumed.is_none() {
-                    self.claimed = Instant::now();
-                }
                 self.blocks.push(Block {
                     first,
                     n_pages: 0,
@@ -425,7 +389,8 @@ impl Writing {
         self.written.bytes += n;
         self.pending.push((number, parts));
         self.pending_bytes += n;
-        if self.pending_bytes >= BATCH {
+        // a sweep removes the values of writers that have not claimed their blocks for long
+        if self.pending_bytes >= BATCH || self.claims.are_old() {
             self.flush()?;
         }
         Ok(())
@@ -433,19 +398,14 @@ impl Writing {
 
     fn flush(&mut self) -> Result<(), RNTupleError> {
         self.pending_bytes = 0;
-        let mut batch = mem::take(&mut self.pending);
-        if batch.is_empty() {
-            return Ok(());
+        match mem::take(&mut self.pending) {
+            batch if batch.is_empty() => Ok(()),
+            batch => Ok(self.writes.send(&self.url, batch)?),
         }
-        // a sweep removes the values of writers that have not claimed their blocks for long
-        if self.claimed.elapsed() >= CLAIM_AGAIN {
-            batch.extend(self.claims_again());
-        }
-        Ok(self.writes.send(&self.url, batch)?)
     }
 
-    /// Waits until all values but header, footer and anchor exist. Attribute sets are published: their names belong to this
-    /// writer, and only its anchor tells them.
+    /// Waits until all values but header, footer and anchor exist, and renews old claims. Attribute sets are published: their
+    /// names belong to this writer, and only its anchor tells them.
     pub fn complete(&mut self) -> Result<(), RNTupleError> {
         self.flush()?;
         for set in self.sets.values_mut() {
@@ -454,7 +414,8 @@ impl Writing {
                 set.publish(Existing::Replaced)?;
             }
         }
-        Ok(self.writes.wait(&self.url)?)
+        self.writes.wait(&self.url)?;
+        Ok(self.claims.renew()?)
     }
 
     /// What is written last.
@@ -506,10 +467,10 @@ impl Writing {
         let (envelopes, anchor) = self.last()?;
         let published = self.values.publish(&envelopes, &anchor, existing);
         published.map_err(|error| match error {
-            DaosError::Exists { .. } => IoError::Exists {
-                url: format!("{}:{}", self.url, self.name),
+            DaosError::Exists { .. } => {
+                let url = self.ntuple();
+                IoError::Exists { url }.into()
             }
-            .into(),
             error => self.failed(error),
         })?;
         let sizes = [&envelopes.header, &envelopes.footer].map(|bytes| bytes.len() as u64);
@@ -528,19 +489,24 @@ impl Writing {
     /// Has the complete ntuple appear under another name.
     pub fn preview(&mut self) -> Result<Preview, RNTupleError> {
         let name = self.own_name()?;
+        let (envelopes, anchor) = self.last()?;
         Ok(Preview {
-            values: self.appear_as(&name)?,
+            values: self.appear_as(&name, &envelopes, anchor)?,
             name,
         })
     }
 
-    fn appear_as(&self, name: &str) -> Result<NTupleValues, RNTupleError> {
-        let (envelopes, mut anchor) = self.last()?;
+    fn appear_as(
+        &self,
+        name: &str,
+        envelopes: &Envelopes,
+        mut anchor: DaosAnchor,
+    ) -> Result<NTupleValues, RNTupleError> {
         if let Some(spliced) = &mut anchor.spliced {
             spliced.index = self.values.places().values;
         }
         let named = self.values.named(name);
-        let published = named.publish(&envelopes, &anchor, Existing::Replaced);
+        let published = named.publish(envelopes, &anchor, Existing::Replaced);
         published.map_err(|error| self.failed(error))?;
         Ok(named)
     }
@@ -623,7 +589,8 @@ impl PageSink for Writing {
             let named = add_name(values.container(), &full, values.places().pages);
             named.map_err(|error| self.failed(error))?;
             let place = (self.url.as_str(), full.as_str());
-            let set = Self::new(place, values, &self.class, self.object_size, 0);
+            let claims = self.claims.clone();
+            let set = Self::new(place, values, &self.class, self.object_size, 0, claims);
             self.sets.insert(name.to_owned(), set);
         }
         match self.sets.get_mut(name) {
@@ -648,15 +615,30 @@ impl Drop for Writing {
             return;
         }
         self.writes.end();
+        self.claims.release(&self.values);
+        let first = self.blocks.first().map(|block| block.first);
+        let (claims, values, mark) = (&self.claims, &self.values, self.mark);
+        self.blocks.retain_mut(|block| {
+            let owner = claims.owner(values, LISTS + block.first, mark);
+            if matches!(owner, Ok(Owner::ThisAgain)) {
+                // a sweep has also removed the steps
+                block.kept = (0, 0);
+            }
+            matches!(owner, Ok(Owner::This | Owner::ThisAgain))
+        });
+        // what has the number of its first block in its name
+        let is_own = self.blocks.first().map(|block| block.first) == first;
         // what remains is not visible, and is found by a sweep
-        if self.is_published && self.values.remove_envelopes().is_err() {
+        if is_own && self.is_published && self.values.remove_envelopes().is_err() {
             return;
         }
-        let _ = self.remove_own_name();
+        if is_own {
+            let _ = self.remove_own_name();
+        }
         let numbers = self.blocks.iter().flat_map(Block::numbers).flatten();
-        let _ = self.values.remove(numbers);
+        let _ = remove_values(&self.values, numbers);
         for (_, set) in mem::take(&mut self.sets) {
-            if set.is_abandoned() {
+            if is_own && set.is_abandoned() {
                 let (container, name, class) =
                     (self.values.container(), set.name.clone(), set.class());
                 drop(set);
@@ -684,17 +666,19 @@ impl Drop for Preview {
 #[derive(Debug)]
 struct Writes {
     values: NTupleValues,
+    claims: Claims,
     worker: Option<(SyncSender<Batch>, JoinHandle<()>)>,
-    failure: Arc<Mutex<Option<DaosError>>>,
+    failure: Arc<Mutex<Option<IoError>>>,
     has_failed: bool,
     /// The process that has the thread.
     owner: u32,
 }
 
 impl Writes {
-    fn new(values: NTupleValues) -> Self {
+    fn new(values: NTupleValues, claims: Claims) -> Self {
         Self {
             values,
+            claims,
             worker: None,
             failure: Arc::default(),
             has_failed: false,
@@ -709,11 +693,19 @@ impl Writes {
     fn send(&mut self, url: &str, batch: Batch) -> Result<(), IoError> {
         self.check(url)?;
         if self.worker.is_none() {
-            let (values, failure) = (self.values.clone(), self.failure.clone());
+            let (values, claims) = (self.values.clone(), self.claims.clone());
+            let (own_url, failure) = (url.to_owned(), self.failure.clone());
             let (sender, receiver) = sync_channel::<Batch>(1);
             let work = move || {
                 for batch in receiver {
-                    if let Err(error) = values.write(batch) {
+                    // just before: meanwhile the numbers may have become those of another writer
+                    let claimed = claims.renew();
+                    let write = |()| {
+                        values
+                            .write(batch)
+                            .map_err(|error| unwritten(&own_url, error))
+                    };
+                    if let Err(error) = claimed.and_then(write) {
                         *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                         break;
                     }
@@ -761,7 +753,7 @@ impl Writes {
         match (failure.take(), self.has_failed) {
             (Some(error), _) => {
                 self.has_failed = true;
-                Err(unwritten(url, error))
+                Err(error)
             }
             (None, true) => Err(refused("an earlier value could not be written")),
             (None, false) => Ok(()),
