@@ -562,7 +562,7 @@ def test_objects_of_google_are_written_replaced_and_deleted(need_store, tmp_path
         again = fb.open(url)
         assert again.attributes["runs"].num_entries == 1
         assert same(again.arrays(), ak.Array(COLUMNS)[::-1])
-        with pytest.raises(fb.FileError, match="exists"):
+        with pytest.raises(fb.UsageError, match="exists"):
             fb.clone(tmp_path / "back.root", url)
         merged = store.url("some/merged")
         assert fb.merge([url, url], merged, verify=True).levels["L1"] == 0

@@ -66,8 +66,9 @@ impl Uuid {
     /// A random UUID (version 4 of RFC 9562).
     pub fn random() -> Self {
         use std::hash::{BuildHasher, RandomState};
-        // the standard library seeds its hash maps from the system's random numbers
-        let random = || RandomState::new().hash_one(0u8).to_be_bytes();
+        // the standard library seeds its hash maps from the system's random numbers, once for a process and its forks
+        let own = || (std::process::id(), std::time::Instant::now());
+        let random = || RandomState::new().hash_one(own()).to_be_bytes();
         let mut bytes = [0; 16];
         let (high, low) = bytes.split_at_mut(8);
         high.copy_from_slice(&random());

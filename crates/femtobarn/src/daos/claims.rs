@@ -1,7 +1,5 @@
 //! Claims of blocks of numbers: they tell who writes the values of a block, and that the writer lives.
 
-use std::hash::{BuildHasher, RandomState};
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -76,10 +74,10 @@ impl Claim {
     }
 }
 
-/// Random bytes that no other writer has, also not after a fork.
+/// Random bytes, which no other writer has.
 fn random() -> [u8; 8] {
-    let own = (process::id(), SystemTime::now());
-    RandomState::new().hash_one(own).to_le_bytes()
+    let Uuid([a, b, c, d, e, f, g, h, ..]) = Uuid::random();
+    [a, b, c, d, e, f, g, h]
 }
 
 /// The time since 1970.
