@@ -14,7 +14,7 @@ use crate::error::to_python;
 /// Deletes an ntuple as objects or in DAOS; returns the number of its objects.
 #[pyfunction]
 pub fn delete(py: Python<'_>, url: &str, settings: BTreeMap<String, String>) -> PyResult<u64> {
-    let delete = || Ok::<_, Error>(delete_ntuple(url, &Settings::new(url, settings)?)?);
+    let delete = || delete_ntuple(url, &Settings::new(url, settings)?);
     py.detach(delete).map_err(to_python)
 }
 
