@@ -223,7 +223,7 @@ def test_the_program_reads_them(archive, dimuon, tmp_path):
 def test_they_are_inputs_of_merges(memory, tmp_path, dimuon):
     fb.merge(["memory://d/dimuon.root", dimuon], tmp_path / "merged.root", verify=True)
     assert fb.open(tmp_path / "merged.root").num_entries == 24_000
-    with pytest.raises(fb.FileError):
+    with pytest.raises(fb.UsageError, match="unsupported scheme"):
         fb.recreate("memory://d/new.root")
 
 

@@ -143,8 +143,8 @@ def test_a_container_has_several_ntuples(daos):
         fb.open(url)
     assert fb.open(f"{url}:second")["y"].array().to_list() == list(range(10))
     assert fb.open({url: "third"})["z"].array().to_list() == ["a", "b"]
-    with pytest.raises(fb.UsageError, match="apart"):
-        fb.write(f"{url}:sixth", {"x": [1.0]})
+    fb.write(f"{url}:fourth", {"x": [1.0]})
+    assert fb.open(f"{url}:fourth")["x"].array().to_list() == [1.0]
 
 
 def test_several_ntuples_are_written_at_the_same_time(daos, tmp_path):
