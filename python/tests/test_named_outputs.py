@@ -183,6 +183,41 @@ def test_convert_to_a_directory_of_objects_makes_one_for_each_ntuple(several, so
         fb.convert(files, f"{url}/", kind="parquet")
 
 
+def test_what_other_outputs_of_a_call_have_is_not_left_behind(source, tmp_path):
+    with fb.update(source) as file:
+        file["Runs"] = {"run": [7]}
+    reports = fb.convert(source, f"ntpl+file://{tmp_path}/out/")
+    assert [report.output for report in reports] == [
+        f"ntpl+file://{tmp_path}/out/{name}" for name in ("d/Events", "Runs")
+    ]
+    for report in reports:
+        assert sorted(item.name for item in report.left_behind) == ["d/h", "h"]
+    shown = run_fb("convert", source, f"ntpl+file://{tmp_path}/shown/").stdout
+    assert "Runs (" not in shown
+    assert "2 ntuples converted" in shown
+
+
+def test_ntuples_with_one_name_in_several_directories_stay_apart(tmp_path, source):
+    """Outputs for directories often have the same last part."""
+    files = []
+    for n in range(2):
+        files.append(tmp_path / f"job_{n}.root")
+        fb.write(files[-1], {"x": [n]})
+    url = f"ntpl+file://{tmp_path}/all"
+    fb.migrate(files, f"{url}/")
+    pattern = f"{url}/*/Events"
+    names = [f"job_{n}/Events" for n in range(2)]
+    for make in (fb.migrate, fb.convert):
+        folder = tmp_path / make.__name__
+        made = make(pattern, f"{folder}/")
+        assert [report.output for report in made] == [f"{folder}/{name}.root" for name in names]
+        made = make(pattern, f"ntpl+file://{folder}/")
+        assert [report.output for report in made] == [f"ntpl+file://{folder}/{name}" for name in names]
+        assert [fb.open(report.output)["x"].array().to_list() for report in made] == [[0], [1]]
+    (one,) = fb.migrate(f"{url}/job_1/Events", f"{tmp_path}/one/")
+    assert one.output == f"{tmp_path}/one/Events.root"
+
+
 def test_convert_to_a_container_with_a_slash_makes_one_for_each_ntuple(several, source, tmp_path, monkeypatch):
     files = written(several, source, tmp_path)
     url = Daos(tmp_path, {}, monkeypatch).url("out")

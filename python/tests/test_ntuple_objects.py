@@ -492,6 +492,48 @@ def test_deleting_leaves_other_ntuples(place, dimuon):
     assert place.sizes("merged") == {}
 
 
+def test_an_object_that_is_no_anchor_is_not_replaced(place):
+    """Regression: writing below an ntuple replaced its object with this name."""
+    fb.write(place.url("above"), {"x": np.arange(1000.0)}, object_size="page")
+    before = place.sizes("above")
+    with pytest.raises(fb.FileError, match="above/1"):
+        fb.write(place.url("above/1"), {"x": [5.0]})
+    with pytest.raises(fb.FemtobarnError):
+        fb.clone(place.url("above"), place.url("above/1"), overwrite=True)
+    assert place.sizes("above") == before
+    assert fb.open(place.url("above")).verify().ok
+
+
+def test_several_ntuples_are_deleted_by_pattern_and_name(place):
+    names = ("runs/a", "runs/b", "runs/c")
+    for name in names:
+        fb.write(place.url(name), {"x": [1.0]})
+    missing = place.url("runs/none")
+    done = subprocess.run([FB, "rm", missing, place.url("runs/a")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, f"deleted {place.url('runs/a')}: 5 objects\n")
+    assert missing in done.stderr
+    with pytest.raises(fb.NotFoundError, match="is a directory of ntuples"):
+        fb.delete(place.url("runs"))
+    with pytest.raises(fb.NotFoundError, match="is a directory of ntuples"):
+        fb.open(place.url("runs"))
+    with pytest.raises(fb.KeyNotFoundError, match="Events"):
+        fb.delete(place.url("runs/b:Event"))
+    assert json.loads(fb_program("sweep", place.url("runs/b:Events"), "--json"))["used"] == 4
+    assert fb.delete(place.url("runs/b:Events")) == 5
+    assert "runs/c" in fb_program("rm", place.url("runs/*"))
+    assert place.sizes("runs") == {}
+
+
+def test_a_merged_ntuple_says_which_input_is_gone(place):
+    for name in ("first", "second"):
+        fb.write(place.url(name), {"x": np.arange(10.0)})
+    shown = fb_program("merge", place.url("whole"), place.url("first"), place.url("second"))
+    assert "keep these" in shown
+    fb.delete(place.url("second"))
+    with pytest.raises(fb.NotFoundError, match=r"second/1: .*whole was merged from"):
+        fb.open(place.url("whole")).arrays()
+
+
 def test_a_sweep_in_python_finds_what_one_by_fb_does(place, tmp_path):
     url = place.url("left")
     fb.write(url, {"x": np.arange(1000.0)}, object_size="page")

@@ -1070,7 +1070,7 @@ pub struct Speed(pub Option<f64>);
 
 #[derive(Debug, Args)]
 pub struct RmArgs {
-    /// The ntuples: ntpl+s3://bucket/prefix, or daos://POOL/CONTAINER:NAME
+    /// The ntuples: ntpl+s3://bucket/prefix, also as a pattern, or daos://POOL/CONTAINER:NAME
     #[arg(value_name = "URL", required = true)]
     pub urls: Vec<String>,
 }

@@ -427,8 +427,15 @@ fn summary(reports: &[FileReport]) -> Value {
 
 fn summary_text(reports: &[FileReport]) -> String {
     let (converted, kept, failed, not_tried) = counts(reports);
-    let s = if converted == 1 { "" } else { "s" };
-    let mut parts = vec![format!("{converted} file{s} converted")];
+    let is_ntuple = |report: &FileReport| is_object_set(&report.output.to_string_lossy());
+    let what = match reports.iter().any(is_ntuple) {
+        true => "ntuple",
+        false => "file",
+    };
+    let mut parts = vec![format!(
+        "{} converted",
+        units::plural(converted as u64, what)
+    )];
     let (n_lost, all_known) = lost(reports);
     for (n, what) in [
         (kept, "already existed"),

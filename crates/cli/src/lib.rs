@@ -170,7 +170,7 @@ fn dispatch(
         Verb::Migrate(args) => migrate::run(args, out, err),
         Verb::Cp(args) => copy::run(args, out, err),
         Verb::Replay(args) => replay::run(args, out),
-        Verb::Rm(args) => rm::run(args, out),
+        Verb::Rm(args) => each(&args.urls, false, out, err, rm::run),
         Verb::Sweep(args) => sweep::run(args, out),
         Verb::Doctor(args) => each(&args.urls, true, out, err, |target, out| {
             doctor::run(target, args.bytes, out)

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use femtobarn::convert::Input;
+use femtobarn::io::is_object_set;
 use femtobarn::merge::{self, Levels, MergeOptions, MergeReport};
 use femtobarn::transfer::Words;
 use femtobarn::{Delivery, Error, Target};
@@ -128,6 +129,12 @@ pub fn print(report: &MergeReport, out: &mut Output<'_>) -> Result<(), Failure> 
     )?;
     if let Some(delivery) = &report.delivery {
         writeln!(out, "  {}", sent(delivery))?;
+    }
+    if is_object_set(&report.output.to_string_lossy()) && report.levels().shared > 0 {
+        writeln!(
+            out,
+            "  refers to objects of its inputs: keep these as long as it is used"
+        )?;
     }
     for (path, ntuple) in &report.ntuples {
         let before = match report.bytes_before {

@@ -9,6 +9,7 @@ use femtobarn_rntuple::RNTupleError;
 use crate::convert::Format;
 use crate::copy::{file_of, is_folder_name};
 use crate::inputs::Input;
+use crate::open::is_one_ntuple;
 use crate::url::split_remote;
 
 /// The names that ntuples get in an output.
@@ -139,24 +140,52 @@ pub(crate) fn folder_of(text: &str) -> Result<String, RNTupleError> {
     }
 }
 
-/// The output for an ntuple in such a directory or container: below it by its path, and with several inputs the name of
-/// its file before. Tables and ntuples in objects have no path, and get the name of the input.
+/// The names of outputs in a directory, without endings: those of the files. Of several ntuples in objects, which often have
+/// the same name, the paths below what their URLs have in common.
+pub(crate) fn stems(inputs: &[Input]) -> Vec<String> {
+    let urls: Vec<String> = inputs.iter().map(Input::shown).collect();
+    let urls: Vec<Vec<&str>> = urls
+        .iter()
+        .map(|url| url.trim_end_matches('/').split('/').collect())
+        .collect();
+    let mut objects = inputs.iter().zip(&urls);
+    let mut objects = objects
+        .by_ref()
+        .filter(|(input, _)| is_one_ntuple(&input.url));
+    let first = objects.next().map_or(&[][..], |(_, url)| url.as_slice());
+    let common = objects.fold(first.len(), |common, (_, url)| {
+        let same = first.iter().zip(url).take(common);
+        same.take_while(|(one, other)| one == other).count()
+    });
+    let stem = |(input, url): (&Input, &Vec<&str>)| {
+        if is_one_ntuple(&input.url) {
+            let own = url.get(common.min(url.len().saturating_sub(1))..);
+            return own.unwrap_or_default().join("/");
+        }
+        let name = url.last().copied().unwrap_or_default();
+        let stem = match Format::of(Path::new(name)) {
+            Format::Root => name.strip_suffix(".root"),
+            _ => name.rsplit_once('.').map(|(stem, _)| stem),
+        };
+        stem.unwrap_or(name).to_owned()
+    };
+    inputs.iter().zip(&urls).map(stem).collect()
+}
+
+/// The output for an ntuple in such a directory or container: below it by its path, and with several inputs the stem of its
+/// input before. Tables and ntuples in objects have no path, and get the stem.
 ///
 /// # Errors
 /// If the path cannot be part of a URL.
 pub(crate) fn ntuple_of(
     folder: &str,
-    input: &Input,
+    (input, stem): (&Input, &str),
     path: Option<&str>,
     are_several: bool,
 ) -> Result<String, RNTupleError> {
     let url = input.shown();
-    let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or(&url);
-    let stem = match Format::of(Path::new(name)) {
-        Format::Root => name.strip_suffix(".root").unwrap_or(name),
-        _ => name.rsplit_once('.').map_or(name, |(stem, _)| stem),
-    };
     if is_daos(folder) {
+        let stem = stem.replace('/', "_");
         let container = folder.trim_end_matches('/');
         let leaf = path.map(|path| Naming::Leaves.name_of(path));
         return Ok(match leaf {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::copy::{file_of, is_folder_name};
 use crate::daos::has_marked;
-use crate::destination::{Destination, Naming, folder_of, ntuple_of};
+use crate::destination::{Destination, Naming, folder_of, ntuple_of, stems};
 use crate::inputs::{Entries, Input, Opened};
 use crate::left_behind::{AllLeftBehind, beside};
 use crate::merge::{Made, MergeOptions, OnProgress, Part, levels_json, make_in_steps, prove_made};
@@ -123,10 +123,10 @@ pub fn plan_migration(
     let (destination, is_folder, naming) = place(destination)?;
     let destination = destination.as_str();
     let mut outputs: Vec<(String, Vec<(&Source, &str)>)> = Vec::new();
-    for source in &sources {
+    for (source, stem) in sources.iter().zip(stems(inputs)) {
         for path in &source.paths {
             let output = match is_folder {
-                true => source.place(destination, path, sources.len() > 1)?,
+                true => source.place((destination, &stem), path, sources.len() > 1)?,
                 false => destination.to_owned(),
             };
             match outputs.iter_mut().find(|(known, _)| *known == output) {
@@ -143,8 +143,9 @@ pub fn plan_migration(
     let made = outputs.into_iter();
     let is_made = is_folder && !is_remote(destination);
     let migrations = made.map(|(output, parts)| {
+        let folder = is_made.then(|| local(&output).parent().map(Path::to_path_buf));
+        let folder = folder.flatten();
         let migration = Migration::new((output, &naming), &parts, &sources, options)?;
-        let folder = is_made.then(|| local(destination).into_owned());
         Ok(Migration {
             folder,
             ..migration
@@ -199,14 +200,16 @@ impl Source {
     }
 
     /// The output of an ntuple in a folder.
-    fn place(&self, folder: &str, path: &str, are_several: bool) -> Result<String, RNTupleError> {
-        let url = public(&self.input.url);
+    fn place(
+        &self,
+        (folder, stem): (&str, &str),
+        path: &str,
+        are_several: bool,
+    ) -> Result<String, RNTupleError> {
         if is_object_set(folder) {
-            let path = (!is_one_ntuple(&url)).then_some(path);
-            return ntuple_of(folder, &self.input, path, are_several);
+            let path = (!is_one_ntuple(&self.input.url)).then_some(path);
+            return ntuple_of(folder, (&self.input, stem), path, are_several);
         }
-        let name = url.trim_end_matches('/').rsplit('/').next().unwrap_or(&url);
-        let stem = name.strip_suffix(".root").unwrap_or(name);
         Ok(file_of(folder, &format!("{stem}.root")))
     }
 }

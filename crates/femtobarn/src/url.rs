@@ -330,7 +330,7 @@ mod tests {
         let url = format!("ntpl+file:///x/{}", encoded(path));
         assert_eq!(
             url,
-            "ntpl+file:///x/d/a%3Ab%23c%3Fd%253A%5Be%5D%7Bf,g%7D%7Ch%5Cö%2A%40"
+            "ntpl+file:///x/d/a%3Ab%23c%3Fd%253A%5Be%5D%7Bf,g%7D%7Ch%5C%C3%B6%2A%40"
         );
         assert_eq!(split_remote(&url), (url.clone(), None));
         assert_eq!(expand(&url).unwrap(), [url]);

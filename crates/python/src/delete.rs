@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use femtobarn::Error;
 use femtobarn::io::{Settings, is_object_set, sweep as sweep_folder};
 use femtobarn::write::{delete_ntuple, sweep_objects};
+use femtobarn::{Error, Target};
 use pyo3::prelude::*;
 
 use crate::error::to_python;
@@ -14,7 +14,11 @@ use crate::error::to_python;
 /// Deletes an ntuple as objects or in DAOS; returns the number of its objects.
 #[pyfunction]
 pub fn delete(py: Python<'_>, url: &str, settings: BTreeMap<String, String>) -> PyResult<u64> {
-    let delete = || delete_ntuple(url, &Settings::new(url, settings)?);
+    let delete = || {
+        let target = Target::parse(url)?;
+        let settings = Settings::new(&target.file, settings)?;
+        delete_ntuple(&target, &settings)
+    };
     py.detach(delete).map_err(to_python)
 }
 

@@ -15,7 +15,7 @@ use super::parts;
 use super::{Converted, Replace, advice, convert_or_failed};
 use crate::choice::Choice;
 use crate::copy::file_of;
-use crate::destination::{Destination, folder_of, ntuple_of};
+use crate::destination::{Destination, folder_of, ntuple_of, stems};
 use crate::inputs::{Input, Opened, check_inputs, misused};
 use crate::ntuple::NTuple;
 use crate::objects::holds_entries;
@@ -123,10 +123,13 @@ pub fn convert_many(
     check_outputs(&pairs)?;
     // servers create directories together with files
     if !is_remote(&folder.to_string_lossy()) {
-        std::fs::create_dir_all(folder).map_err(|source| IoError::Create {
-            url: folder.to_string_lossy().into_owned(),
-            source,
-        })?;
+        let below = pairs.iter().filter_map(|(_, output)| output.parent());
+        for folder in below.chain([folder]) {
+            std::fs::create_dir_all(folder).map_err(|source| IoError::Create {
+                url: folder.to_string_lossy().into_owned(),
+                source,
+            })?;
+        }
     }
     let jobs = batch.jobs.clamp(1, pairs.len().max(1));
     let mut own = options.clone();
@@ -144,7 +147,12 @@ pub fn convert_many(
                 break;
             }
             let tick = |now| !stopped.load(Ordering::Relaxed) && progress(at, now);
-            let outcome = one(input, output, &own, batch.resume, &tick);
+            let of_file = pairs.iter().filter(|(other, _)| other.url == input.url);
+            let options = ConvertOptions {
+                elsewhere: of_file.filter_map(|(it, _)| it.path.clone()).collect(),
+                ..own.clone()
+            };
+            let outcome = one(input, output, options, batch.resume, &tick);
             let is_last = match &outcome {
                 Outcome::Failed { .. } => !batch.skip_bad_files,
                 Outcome::Interrupted => true,
@@ -177,14 +185,13 @@ pub fn convert_many(
 fn one(
     input: &Input,
     output: &Path,
-    options: &ConvertOptions,
+    mut options: ConvertOptions,
     resume: bool,
     tick: &(dyn Fn(Progress) -> bool + Sync),
 ) -> Outcome {
-    if resume && is_done(input, output, options) {
+    if resume && is_done(input, output, &options) {
         return Outcome::Kept;
     }
-    let mut options = options.clone();
     if resume && options.replace == Replace::Own {
         options.replace = Replace::Left;
     }
@@ -235,14 +242,20 @@ fn n_entries(input: &Input) -> Option<u64> {
 
 /// Each file with its output.
 fn files(inputs: &[Input], folder: &str, format: Format) -> Vec<(Input, PathBuf)> {
-    let pair = |input: &Input| {
-        let given = shown(Path::new(&input.url));
-        let name = given.file_stem().unwrap_or_default().to_string_lossy();
+    let pair = |(input, stem): (&Input, String)| {
+        let name = match is_one_ntuple(&input.url) {
+            true => stem,
+            false => {
+                let given = shown(Path::new(&input.url));
+                let name = given.file_stem().unwrap_or_default();
+                name.to_string_lossy().into_owned()
+            }
+        };
         let name = format!("{name}.{}", Choice::name(format));
         let output = PathBuf::from(file_of(folder, &name));
         (input.clone(), output)
     };
-    inputs.iter().map(pair).collect()
+    inputs.iter().zip(stems(inputs)).map(pair).collect()
 }
 
 /// Each ntuple and tree of the files with its output in a directory of objects or in a container.
@@ -257,9 +270,9 @@ fn ntuples(
         });
     }
     let mut out = Vec::with_capacity(inputs.len());
-    for input in inputs {
+    for (input, stem) in inputs.iter().zip(stems(inputs)) {
         let mut pair = |path: Option<&str>, input: Input| {
-            let output = ntuple_of(folder, &input, path, inputs.len() > 1)?;
+            let output = ntuple_of(folder, (&input, &stem), path, inputs.len() > 1)?;
             out.push((input, PathBuf::from(output)));
             Ok::<_, RNTupleError>(())
         };

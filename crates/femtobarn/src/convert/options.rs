@@ -23,6 +23,8 @@ pub struct ConvertOptions {
     pub replace: Replace,
     /// Settings for the server of the output, which override the environment and the settings file.
     pub settings: BTreeMap<String, String>,
+    /// Paths of ntuples and trees in the input that other conversions convert: they are not left behind.
+    pub elsewhere: Vec<String>,
 }
 
 /// The progress of a conversion.

@@ -115,8 +115,11 @@ pub(super) fn find(
     let is_whole = output == Format::Root && inputs.iter().all(|input| input.path.is_none());
     let named = named_together(inputs);
     let all = side_by_side(inputs, |at, input| {
-        let named = named.get(at).map_or(&[][..], Vec::as_slice);
-        look((input, named), is_whole, purpose)
+        let mut named = named.get(at).cloned().unwrap_or_default();
+        if !named.is_empty() {
+            named.extend(options.elsewhere.iter().map(String::as_str));
+        }
+        look((input, &named), is_whole, purpose)
     })?;
     // a merge reports left-behind objects itself
     if purpose == Purpose::Output {

@@ -85,12 +85,16 @@ pub(super) fn now() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
+/// Whether a number is that of a claim.
+pub(super) fn is_claim(number: &u64) -> bool {
+    *number >= LISTS && number.is_multiple_of(BLOCK)
+}
+
 /// Removes values, and then the claims among them: only then others take these numbers.
 pub(super) fn remove_values(
     values: &NTupleValues,
     numbers: impl IntoIterator<Item = u64>,
 ) -> Result<(), DaosError> {
-    let is_claim = |number: &u64| *number >= LISTS && number.is_multiple_of(BLOCK);
     let (claims, others): (Vec<u64>, Vec<u64>) = numbers.into_iter().partition(is_claim);
     values.remove(others)?;
     values.remove(claims)

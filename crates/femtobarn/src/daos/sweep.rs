@@ -14,7 +14,9 @@ use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::ObjectsLeft;
 use femtobarn_rootfile::RootFileError;
 
-use super::claims::{Claim, now, remove_values};
+use crate::destination::Destination;
+
+use super::claims::{Claim, is_claim, now, remove_values};
 use super::source::{number_of, open_values, owner_of, set_base, set_name};
 use super::writing::{BLOCK, behind, claims, existing, preview_name};
 use super::{requests_by, unopened, unread, unwritten};
@@ -91,6 +93,13 @@ impl Old {
             set.remove()?;
             remove_name(set.values.container(), name, set.values.places().pages)?;
         }
+        for &number in self.numbers.iter().filter(|number| is_claim(number)) {
+            // a writer that was killed after it had published may have left its steps
+            let claim = Claim::read_one(&self.values, number)?;
+            if let Some(claim) = claim.filter(|claim| claim.mark.is_some()) {
+                remove_previews(&self.values, (number, claim))?;
+            }
+        }
         remove_values(&self.values, self.numbers.iter().copied())
     }
 }
@@ -162,6 +171,16 @@ fn unnamed(url: &str, names: &[String]) -> RNTupleError {
     }
 }
 
+/// Removes the anchors, headers and footers by which the steps of a writer with this claim are found.
+fn remove_previews(own: &NTupleValues, (number, claim): (u64, Claim)) -> Result<(), DaosError> {
+    let index = own.places().values;
+    let mark = claim.mark.map(|mark| preview_name(index, mark));
+    for name in std::iter::once(preview_name(index, number - LISTS)).chain(mark) {
+        own.named(&name).remove_envelopes()?;
+    }
+    Ok(())
+}
+
 /// Finds the objects that killed writers have left: at the base of a set, or in a container of DAOS, of the ntuples that it
 /// lists, or of one name. Those whose writer has written nothing for this time are deleted.
 ///
@@ -174,7 +193,8 @@ pub fn sweep_objects(
     deletes: bool,
 ) -> Result<ObjectsLeft, RNTupleError> {
     if !is_daos(url) {
-        return femtobarn_rntuple::write::sweep_objects(url, settings, age, deletes);
+        let (url, _) = Destination::split(url)?;
+        return femtobarn_rntuple::write::sweep_objects(&url, settings, age, deletes);
     }
     let (address, wanted) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
     let container = Container::open(&address, requests_by(settings)?);
@@ -301,12 +321,7 @@ impl Sweep<'_> {
     ) -> Result<bool, RNTupleError> {
         let failed = |error| -> IoError { unwritten(self.url, error) };
         let taken = claim.sweep(own, number).map_err(failed)?;
-        let index = own.places().values;
-        let mut previews = vec![preview_name(index, number - LISTS)];
-        previews.extend(claim.mark.map(|mark| preview_name(index, mark)));
-        for name in previews {
-            own.named(&name).remove_envelopes().map_err(failed)?;
-        }
+        remove_previews(own, (number, claim)).map_err(failed)?;
         // who resumes claims the block before it asks whether there is a preview
         if Claim::read_one(own, number).map_err(failed)? != Some(taken) {
             return Ok(false);

@@ -15,7 +15,7 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
 use femtobarn_daos::mapping::LISTS;
-use femtobarn_daos::{Address, Container, NTupleValues, names_and_classes};
+use femtobarn_daos::{Address, Container, Existing, NTupleValues, names_and_classes};
 use femtobarn_io::{IoError, Settings};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::schema::DType;
@@ -26,7 +26,7 @@ use femtobarn_rootfile::Uuid;
 
 use super::claims::Claim;
 use super::source::{set_base, set_name};
-use super::writing::{BLOCK, existing};
+use super::writing::{BLOCK, existing, preview_name};
 use super::{DaosSink, delete_ntuple, requests_by, sweep_objects};
 use crate::{NTuple, OpenOptions};
 
@@ -217,22 +217,24 @@ fn a_swept_writer_publishes_nothing_and_leaves_nothing() {
     assert!(NTuple::open_files(&["daos://writers/alone:Events"], OpenOptions::default()).is_err());
 }
 
+/// A writer that has ended a step.
+fn step(url: &str, mark: Uuid) -> DaosSink {
+    let sink = DaosSink::in_steps(url, false, &Settings::default(), mark).unwrap();
+    let mut writer = Writer::of(sink, 1);
+    writer.write(2).unwrap();
+    let Writer {
+        mut sink, ntuple, ..
+    } = writer;
+    ntuple.finish(&mut sink).unwrap();
+    sink.checkpoint().unwrap();
+    sink
+}
+
 #[test]
 fn who_goes_on_with_steps_overtakes_their_writer() {
     let url = "daos://writers/steps";
     let (settings, mark) = (Settings::default(), Uuid::random());
-    let step = |url: &str| {
-        let sink = DaosSink::in_steps(url, false, &settings, mark).unwrap();
-        let mut writer = Writer::of(sink, 1);
-        writer.write(2).unwrap();
-        let Writer {
-            mut sink, ntuple, ..
-        } = writer;
-        ntuple.finish(&mut sink).unwrap();
-        sink.checkpoint().unwrap();
-        sink
-    };
-    let mut first = step(url);
+    let mut first = step(url, mark);
     let (second, _) = DaosSink::resume(url, false, &settings, mark)
         .unwrap()
         .unwrap();
@@ -247,7 +249,7 @@ fn who_goes_on_with_steps_overtakes_their_writer() {
 
     // swept while it is stopped
     let url = "daos://writers/stopped";
-    let sink = step(url);
+    let sink = step(url, mark);
     assert!(!swept(url).names.is_empty());
     sink.claims.grow_old();
     assert!(is_swept(&sink.finish().unwrap_err()));
@@ -257,6 +259,29 @@ fn who_goes_on_with_steps_overtakes_their_writer() {
             .unwrap()
             .is_none()
     );
+}
+
+#[test]
+fn steps_of_a_writer_that_was_killed_when_it_had_published_are_deleted_with_the_ntuple() {
+    let url = "daos://writers/published";
+    let (settings, mark) = (Settings::default(), Uuid::random());
+    let sink = step(url, mark);
+    let events = values(url, "Events");
+    let index = events.places().values;
+    let names = [preview_name(index, 0), preview_name(index, mark)];
+    let find = |name: &String| NTupleValues::find(events.container().clone(), name).unwrap();
+    let steps = names.each_ref().map(|name| {
+        let (step, anchor) = find(name).unwrap();
+        let envelopes = step.read_envelopes(&anchor).unwrap();
+        (step, envelopes, anchor)
+    });
+    sink.finish().unwrap();
+    assert!(names.iter().all(|name| find(name).is_none()));
+    for (step, envelopes, anchor) in steps {
+        step.publish(&envelopes, &anchor, Existing::Refused).unwrap();
+    }
+    delete_ntuple(&format!("{url}:Events"), &settings).unwrap();
+    assert!(names.iter().all(|name| find(name).is_none()));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use femtobarn_rntuple::spec::{Anchor, EnvelopeLink, PageAddress};
 use femtobarn_rntuple::write::{ObjectSize, ObjectsWritten, PageSink, SinkPlace, WriteOptions};
 use femtobarn_rootfile::{FileWriter, Uuid};
 
-use super::claims::{Claims, Owner, remove_values};
+use super::claims::{Claims, Owner, is_claim, remove_values};
 use super::source::{PREVIEW, presented, set_base, set_name};
 use super::unwritten;
 
@@ -196,8 +196,7 @@ impl Writing {
         envelopes: Envelopes,
         numbers: &BTreeSet<u64>,
     ) -> Result<bool, RNTupleError> {
-        let is_claim = |number: &&u64| **number >= LISTS && number.is_multiple_of(BLOCK);
-        let claims: Vec<u64> = numbers.iter().filter(is_claim).copied().collect();
+        let claims: Vec<u64> = numbers.iter().copied().filter(is_claim).collect();
         let left = claims.iter().flat_map(|claim| behind(numbers, *claim));
         let left = left.collect();
         self.has_so_far(envelopes, anchor);

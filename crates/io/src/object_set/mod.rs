@@ -153,6 +153,12 @@ impl ObjectSet {
         }
     }
 
+    /// The error if it has no anchor.
+    #[must_use]
+    pub fn missing(&self, settings: &Settings) -> IoError {
+        source::missing(self.url().to_owned(), settings)
+    }
+
     /// A base that another set names (itself, if that is empty), as seen from this one; none if it is in another store.
     #[must_use]
     pub fn sees(&self, url: &str, base: &str, settings: &Settings) -> Option<String> {

@@ -67,7 +67,11 @@ impl ObjectSetSource {
     /// # Errors
     /// If the URL is invalid, the anchor is missing or cannot be read, or no server answers.
     pub fn open(url: &str, settings: &Settings) -> Result<Arc<Self>, IoError> {
-        Self::at(Place::parse(url, settings)?)
+        let opened = Self::at(Place::parse(url, settings)?);
+        opened.map_err(|error| match error {
+            IoError::NotFound { url } => missing(url, settings),
+            error => error,
+        })
     }
 
     fn at(place: Place) -> Result<Arc<Self>, IoError> {
@@ -136,6 +140,19 @@ impl ObjectSetSource {
         })
     }
 
+    /// The error for an object of a base, if it is missing.
+    fn lost(&self, error: IoError, base: Option<usize>) -> IoError {
+        match (error, base) {
+            (IoError::NotFound { url }, Some(_)) => IoError::NotFound {
+                url: format!(
+                    "{url}: {} was merged from the ntuple of this object, which was deleted or replaced since",
+                    self.place.url()
+                ),
+            },
+            (error, _) => error,
+        }
+    }
+
     fn base(&self, at: Option<usize>) -> &Place {
         at.and_then(|at| self.bases.get(at)).unwrap_or(&self.place)
     }
@@ -174,7 +191,8 @@ impl ObjectSetSource {
             let Place::Folder { url, path } = self.base(base) else {
                 continue;
             };
-            let file = OpenedFile::open(&Place::file(path, name), format!("{url}/{name}"))?;
+            let file = OpenedFile::open(&Place::file(path, name), format!("{url}/{name}"));
+            let file = file.map_err(|error| self.lost(error, base))?;
             for (range, bytes) in reads {
                 *bytes = file.read(range)?;
             }
@@ -204,13 +222,26 @@ impl ObjectSetSource {
                     state: None,
                     maker: maker.as_ref().map(|(maker, name)| (*maker, name.as_str())),
                 };
-                object.get(range).await
+                let read = object.get(range).await;
+                read.map_err(|error| self.lost(error, base))
             }
             _ => Err(IoError::NotFound {
                 url: self.place.url().to_owned(),
             }),
         }
     }
+}
+
+/// The error for an ntuple that does not exist: there may be others below its URL.
+pub(super) fn missing(url: String, settings: &Settings) -> IoError {
+    let folder = format!("{url}/");
+    let below = crate::list_folder(&folder, &settings.but("partial_lists", "true"));
+    let is_other = |entry: &RemoteEntry| entry.is_folder && !entry.name.starts_with('_');
+    let url = match below.is_ok_and(|below| below.iter().any(is_other)) {
+        true => format!("{url} is a directory of ntuples: `fb ls {folder}` lists them"),
+        false => url,
+    };
+    IoError::NotFound { url }
 }
 
 /// The file of an object or an anchor.

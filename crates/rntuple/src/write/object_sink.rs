@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use femtobarn_io::{
     IoError, LARGEST_OBJECT, OBJECT_TEMPLATE, ObjectSet, Settings, SourceMeta, Uploads,
+    begins_as_anchor,
 };
 use femtobarn_rootfile::FileWriter;
 
@@ -136,6 +137,11 @@ impl ObjectSink {
             Some(_) if !replaces => {
                 let url = set.url().to_owned();
                 return Err(IoError::Exists { url }.into());
+            }
+            Some((_, found)) if !begins_as_anchor(&found) => {
+                let why = "an object is there that is not the anchor of an ntuple; it may belong to the ntuple above it";
+                let url = set.url().to_owned();
+                return Err(IoError::NotWritten { url, why }.into());
             }
             // what is damaged can be replaced, too
             Some((state, anchor)) => Some((state, ObjectAnchor::parse(&anchor).ok())),

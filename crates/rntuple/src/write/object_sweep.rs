@@ -113,8 +113,7 @@ pub(super) fn delete_old(
 pub fn delete_objects(url: &str, settings: &Settings) -> Result<u64, RNTupleError> {
     let set = ObjectSet::open(url, settings)?;
     let Some(anchor) = anchor_of(&set)? else {
-        let url = set.url().to_owned();
-        return Err(IoError::NotFound { url }.into());
+        return Err(set.missing(settings).into());
     };
     set.delete_anchor()?;
     Ok(1 + delete_old(&set, &anchor, None, settings)?)
