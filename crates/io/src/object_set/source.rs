@@ -236,7 +236,11 @@ impl ObjectSetSource {
 pub(super) fn missing(url: String, settings: &Settings) -> IoError {
     let folder = format!("{url}/");
     let below = crate::list_folder(&folder, &settings.but("partial_lists", "true"));
-    let is_other = |entry: &RemoteEntry| entry.is_folder && !entry.name.starts_with('_');
+    // numbers are the objects of a writer that was killed
+    let is_number = |name: &str| name.parse::<u64>().is_ok();
+    let is_other = |entry: &RemoteEntry| {
+        !entry.name.starts_with('_') && (entry.is_folder || !is_number(&entry.name))
+    };
     let url = match below.is_ok_and(|below| below.iter().any(is_other)) {
         true => format!("{url} is a directory of ntuples: `fb ls {folder}` lists them"),
         false => url,
