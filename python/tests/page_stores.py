@@ -73,8 +73,27 @@ class Minio(LocalObjects):
         self.server.close()
 
 
-class Azurite(LocalObjects):
+class Bucket(LocalObjects):
+    """Objects in a bucket or container of a server that lists them."""
+
+    scheme = ""
+    server: object_servers.Azurite | object_servers.FakeGcs
+
+    def url(self, name: str) -> str:
+        return f"{self.scheme}://private/{name}"
+
+    def left(self, name: str) -> list[str]:
+        keys = self.server.names("private", name)
+        return [key for key in keys if key == name or key.startswith(f"{name}/")]
+
+    def close(self) -> None:
+        self.server.close()
+
+
+class Azurite(Bucket):
     """Objects in a container of Azurite."""
+
+    scheme = "ntpl+az"
 
     def __init__(self, folder: Path, size: str, variables: pytest.MonkeyPatch) -> None:
         self.server = object_servers.Azurite()
@@ -83,16 +102,6 @@ class Azurite(LocalObjects):
         variables.setenv("AZURE_STORAGE_ACCOUNT_NAME", str(about["access_key_id"]))
         variables.setenv("AZURE_STORAGE_ACCOUNT_KEY", str(about["secret_access_key"]))
         super().__init__(folder, size)
-
-    def url(self, name: str) -> str:
-        return f"ntpl+az://private/{name}"
-
-    def left(self, name: str) -> list[str]:
-        keys = self.server.names("private", name)
-        return [key for key in keys if key == name or key.startswith(f"{name}/")]
-
-    def close(self) -> None:
-        self.server.close()
 
 
 class GoogleInXml(FaultyStore):
@@ -123,8 +132,10 @@ class GoogleInXml(FaultyStore):
         return status, headers, b""
 
 
-class Google(LocalObjects):
+class Google(Bucket):
     """Objects in a bucket of fake-gcs-server. Each request takes too long for the tests of all stores."""
+
+    scheme = "ntpl+gs"
 
     def __init__(self, folder: Path, size: str, variables: pytest.MonkeyPatch) -> None:
         self.server = object_servers.FakeGcs()
@@ -135,16 +146,9 @@ class Google(LocalObjects):
         variables.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(key))
         super().__init__(folder, size)
 
-    def url(self, name: str) -> str:
-        return f"ntpl+gs://private/{name}"
-
-    def left(self, name: str) -> list[str]:
-        keys = self.server.names("private", name)
-        return [key for key in keys if key == name or key.startswith(f"{name}/")]
-
     def close(self) -> None:
         self.way.close()
-        self.server.close()
+        super().close()
 
 
 class Daos(Files):

@@ -198,14 +198,7 @@ fn ntuples_of_root_are_read_in_all_of_its_layouts() {
             same_page_merging: false,
             ..WriteOptions::default()
         };
-        let schema = whole.schema();
-        let mut writer = NTupleWriter::from_arrow(&mut sink, 0, name, &schema, options).unwrap();
-        for at in 0..5 {
-            let part = whole.slice(at * 1000, 1000);
-            writer.extend(&mut sink, &part).unwrap();
-            writer.commit_cluster(&mut sink).unwrap();
-        }
-        writer.finish(&mut sink).unwrap();
+        write(&mut sink, &whole, name, options);
         let url = format!("{CONTAINER}:{name}");
         let ntuple = NTuple::open_files(&[&url], OpenOptions::default()).unwrap();
         let selection = ntuple.select(None).unwrap();
@@ -223,6 +216,18 @@ fn ntuples_of_root_are_read_in_all_of_its_layouts() {
     }
 }
 
+/// Writes clusters of 1000 entries.
+fn write(sink: &mut dyn PageSink, whole: &RecordBatch, name: &str, options: WriteOptions) {
+    let schema = whole.schema();
+    let mut writer = NTupleWriter::from_arrow(sink, 0, name, &schema, options).unwrap();
+    for at in 0..5 {
+        let part = whole.slice(at * 1000, 1000);
+        writer.extend(sink, &part).unwrap();
+        writer.commit_cluster(sink).unwrap();
+    }
+    writer.finish(sink).unwrap();
+}
+
 #[test]
 fn costs_are_the_counted_requests_and_each_ntuple_is_examined() {
     library();
@@ -236,14 +241,7 @@ fn costs_are_the_counted_requests_and_each_ntuple_is_examined() {
             object_size,
             ..WriteOptions::default()
         };
-        let schema = whole.schema();
-        let mut writer = NTupleWriter::from_arrow(&mut sink, 0, name, &schema, options).unwrap();
-        for at in 0..5 {
-            let part = whole.slice(at * 1000, 1000);
-            writer.extend(&mut sink, &part).unwrap();
-            writer.commit_cluster(&mut sink).unwrap();
-        }
-        writer.finish(&mut sink).unwrap();
+        write(&mut sink, &whole, name, options);
         let written = sink.finish().unwrap();
         let options = CostOptions {
             columns: Vec::new(),

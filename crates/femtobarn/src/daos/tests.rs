@@ -278,7 +278,8 @@ fn steps_of_a_writer_that_was_killed_when_it_had_published_are_deleted_with_the_
     sink.finish().unwrap();
     assert!(names.iter().all(|name| find(name).is_none()));
     for (step, envelopes, anchor) in steps {
-        step.publish(&envelopes, &anchor, Existing::Refused).unwrap();
+        step.publish(&envelopes, &anchor, Existing::Refused)
+            .unwrap();
     }
     delete_ntuple(&format!("{url}:Events"), &settings).unwrap();
     assert!(names.iter().all(|name| find(name).is_none()));
