@@ -1,10 +1,13 @@
-//! Deleting ntuples that are no files.
+//! Deleting ntuples that are no files, and what killed writers have left of them.
+
+use std::time::Duration;
 
 use femtobarn_io::{Settings, is_daos, is_object_set, public};
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rntuple::write::delete_objects;
+use femtobarn_rntuple::write::{self, ObjectsLeft, delete_objects};
 
 use crate::daos::{self, with_name};
+use crate::destination::Destination;
 use crate::open::{OpenOptions, open_reader};
 use crate::target::Target;
 
@@ -32,4 +35,22 @@ pub fn delete_ntuple(target: &Target, settings: &Settings) -> Result<u64, RNTupl
         open_reader(url, name, &OpenOptions::default())?;
     }
     delete_objects(url, settings)
+}
+
+/// Finds the objects that killed writers have left: at the base of a set, or in a container of DAOS, of the ntuples that it
+/// lists, or of one name. Those whose writer has written nothing for this time are deleted.
+///
+/// # Errors
+/// If they cannot be found or deleted, or an ntuple is damaged.
+pub fn sweep_objects(
+    url: &str,
+    settings: &Settings,
+    age: Duration,
+    deletes: bool,
+) -> Result<ObjectsLeft, RNTupleError> {
+    if is_daos(url) {
+        return daos::sweep(url, settings, age, deletes);
+    }
+    let (url, _) = Destination::split(url)?;
+    write::sweep_objects(&url, settings, age, deletes)
 }

@@ -133,8 +133,8 @@ pub mod write {
         Staged, StagingFill, StoredAs, WriteOptions, all_or_none,
     };
 
-    pub use crate::daos::{DaosSink, sweep_objects};
-    pub use crate::delete::delete_ntuple;
+    pub use crate::daos::DaosSink;
+    pub use crate::delete::{delete_ntuple, sweep_objects};
 }
 
 /// ROOT files as containers of objects.

@@ -15,8 +15,8 @@ use femtobarn_io::{IoError, Settings, goes_on, is_daos, is_stopped, public};
 pub use sink::DaosSink;
 pub(crate) use sink::{DaosPreview, has_marked};
 pub(crate) use source::{ContainerSource, open_ntuple, values_of};
-pub(crate) use sweep::delete_ntuple;
-pub use sweep::sweep_objects;
+pub(crate) use sweep::{delete_ntuple, sweep};
+
 pub(crate) use updates::n_updates;
 
 /// The URL of an ntuple, to open it even if its container does not list it. Others are unchanged.

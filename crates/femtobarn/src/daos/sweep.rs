@@ -8,13 +8,11 @@ use femtobarn_daos::mapping::{DaosAnchor, LISTS, ntuple_index};
 use femtobarn_daos::{
     Address, Container, DaosError, NTupleValues, ObjectClass, names, names_and_classes, remove_name,
 };
-use femtobarn_io::{IoError, Settings, is_daos};
+use femtobarn_io::{IoError, Settings};
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::read::Reader;
 use femtobarn_rntuple::write::ObjectsLeft;
 use femtobarn_rootfile::RootFileError;
-
-use crate::destination::Destination;
 
 use super::claims::{Claim, is_claim, now, remove_values};
 use super::source::{number_of, open_values, owner_of, set_base, set_name};
@@ -181,21 +179,17 @@ fn remove_previews(own: &NTupleValues, (number, claim): (u64, Claim)) -> Result<
     Ok(())
 }
 
-/// Finds the objects that killed writers have left: at the base of a set, or in a container of DAOS, of the ntuples that it
-/// lists, or of one name. Those whose writer has written nothing for this time are deleted.
+/// Finds the values that killed writers have left in a container: of the ntuples that it lists, or of one name. Those whose
+/// writer has written nothing for this time are deleted.
 ///
 /// # Errors
 /// If they cannot be found or deleted, or an ntuple is damaged.
-pub fn sweep_objects(
+pub fn sweep(
     url: &str,
     settings: &Settings,
     age: Duration,
     deletes: bool,
 ) -> Result<ObjectsLeft, RNTupleError> {
-    if !is_daos(url) {
-        let (url, _) = Destination::split(url)?;
-        return femtobarn_rntuple::write::sweep_objects(&url, settings, age, deletes);
-    }
     let (address, wanted) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
     let container = Container::open(&address, requests_by(settings)?);
     let container = Arc::new(container.map_err(|error| unopened(url, error))?);

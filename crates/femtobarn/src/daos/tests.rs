@@ -27,7 +27,7 @@ use femtobarn_rootfile::Uuid;
 use super::claims::Claim;
 use super::source::{set_base, set_name};
 use super::writing::{BLOCK, existing, preview_name};
-use super::{DaosSink, delete_ntuple, requests_by, sweep_objects};
+use super::{DaosSink, delete_ntuple, requests_by, sweep};
 use crate::{NTuple, OpenOptions};
 
 pub(super) fn library() -> &'static Path {
@@ -101,7 +101,7 @@ fn batch(number: i64) -> RecordBatch {
 }
 
 fn swept(url: &str) -> ObjectsLeft {
-    sweep_objects(url, &Settings::default(), Duration::ZERO, true).unwrap()
+    sweep(url, &Settings::default(), Duration::ZERO, true).unwrap()
 }
 
 fn values(url: &str, name: &str) -> NTupleValues {
