@@ -505,23 +505,23 @@ def test_an_object_that_is_no_anchor_is_not_replaced(place):
 
 
 def test_several_ntuples_are_deleted_by_pattern_and_name(place):
-    names = ("runs/a", "runs/b", "runs/c")
+    names = ("several/a", "several/b", "several/c")
     for name in names:
         fb.write(place.url(name), {"x": [1.0]})
-    missing = place.url("runs/none")
-    done = subprocess.run([FB, "rm", missing, place.url("runs/a")], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (3, f"deleted {place.url('runs/a')}: 5 objects\n")
+    missing = place.url("several/none")
+    done = subprocess.run([FB, "rm", missing, place.url("several/a")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (3, f"deleted {place.url('several/a')}: 5 objects\n")
     assert missing in done.stderr
     with pytest.raises(fb.NotFoundError, match="is a directory of ntuples"):
-        fb.delete(place.url("runs"))
+        fb.delete(place.url("several"))
     with pytest.raises(fb.NotFoundError, match="is a directory of ntuples"):
-        fb.open(place.url("runs"))
+        fb.open(place.url("several"))
     with pytest.raises(fb.KeyNotFoundError, match="Events"):
-        fb.delete(place.url("runs/b:Event"))
-    assert json.loads(fb_program("sweep", place.url("runs/b:Events"), "--json"))["used"] == 4
-    assert fb.delete(place.url("runs/b:Events")) == 5
-    assert "runs/c" in fb_program("rm", place.url("runs/*"))
-    assert place.sizes("runs") == {}
+        fb.delete(place.url("several/b:Event"))
+    assert json.loads(fb_program("sweep", place.url("several/b:Events"), "--json"))["used"] == 4
+    assert fb.delete(place.url("several/b:Events")) == 5
+    assert "several/c" in fb_program("rm", place.url("several/*"))
+    assert place.sizes("several") == {}
 
 
 def test_a_merged_ntuple_says_which_input_is_gone(place):

@@ -138,7 +138,7 @@ impl ObjectSink {
                 let url = set.url().to_owned();
                 return Err(IoError::Exists { url }.into());
             }
-            Some((_, found)) if !begins_as_anchor(&found) => {
+            Some((_, found)) if is_numbered(set.url()) && !begins_as_anchor(&found) => {
                 let why = "an object is there that is not the anchor of an ntuple; it may belong to the ntuple above it";
                 let url = set.url().to_owned();
                 return Err(IoError::NotWritten { url, why }.into());
@@ -635,6 +635,12 @@ impl Drop for Preview {
         // one that remains is found by a sweep
         let _ = self.0.delete_anchor();
     }
+}
+
+/// Whether the last part of a URL is a number, as the name of an object.
+fn is_numbered(url: &str) -> bool {
+    let name = url.rsplit('/').next();
+    name.is_some_and(|name| name.parse::<u64>().is_ok())
 }
 
 /// Writes an anchor, whether there is one or not.
