@@ -524,6 +524,16 @@ def test_several_ntuples_are_deleted_by_pattern_and_name(place):
     assert place.sizes("several") == {}
 
 
+def test_deleting_by_name_takes_the_settings(store):
+    """Regression: the ntuple's name was read with those of the environment."""
+    about = store.about()
+    names = ("endpoint", "access_key_id", "secret_access_key")
+    options = {name: str(about[name]) for name in names}
+    with fb.recreate("ntpl+s3://private/settings", storage_options=options) as file:
+        file["Events"] = {"x": [1.0]}
+    assert fb.delete("ntpl+s3://private/settings:Events", storage_options=options) == 5
+
+
 def test_a_merged_ntuple_says_which_input_is_gone(place):
     for name in ("first", "second"):
         fb.write(place.url(name), {"x": np.arange(10.0)})

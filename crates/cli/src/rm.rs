@@ -1,9 +1,10 @@
 //! `fb rm`: deletes ntuples as objects, or in DAOS.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use femtobarn::Target;
-use femtobarn::io::{Settings, public};
+use femtobarn::io::public;
 use femtobarn::write::delete_ntuple;
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::table::printable;
 use crate::units;
 
 pub fn run(target: &Target, out: &mut Output<'_>) -> Result<i32, Failure> {
-    let n = delete_ntuple(target, &Settings::of(&target.file))?;
+    let n = delete_ntuple(target, &BTreeMap::new())?;
     let url = public(&target.to_string());
     match out.is_json {
         true => out.json(&json!({"url": url, "objects": n}))?,

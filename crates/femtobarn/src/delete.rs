@@ -1,5 +1,6 @@
-//! Deleting ntuples that are no files, and what killed writers have left of them.
+//! Deletes ntuples in objects and in DAOS, and what killed writers have left there.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use femtobarn_io::{Settings, is_daos, is_object_set, public};
@@ -11,15 +12,20 @@ use crate::destination::Destination;
 use crate::open::{OpenOptions, open_reader};
 use crate::target::Target;
 
-/// Deletes an ntuple as objects, or in DAOS, with its attribute sets; returns how many objects, or values of DAOS, were deleted.
-/// Others that it refers to stay. From its beginning, the ntuple does not exist; what is left after an error is found by a sweep.
+/// Deletes an ntuple in objects or in DAOS, with its attribute sets; returns how many objects, or values of DAOS, were deleted.
+/// Objects of other ntuples that it refers to stay. The ntuple is gone before its objects are: a sweep finds those that are
+/// left after an error.
 ///
 /// # Errors
-/// If it is in a file, there is no ntuple, it has another name, or something cannot be deleted.
-pub fn delete_ntuple(target: &Target, settings: &Settings) -> Result<u64, RNTupleError> {
+/// If the ntuple is in a file, does not exist or has another name, or if something cannot be deleted.
+pub fn delete_ntuple(
+    target: &Target,
+    settings: &BTreeMap<String, String>,
+) -> Result<u64, RNTupleError> {
     let (url, name) = (target.file.as_str(), target.name.as_deref());
+    let own = Settings::new(url, settings.clone())?;
     if is_daos(url) {
-        let deleted = daos::delete_ntuple(&with_name(url, name), settings)?;
+        let deleted = daos::delete_ntuple(&with_name(url, name), &own)?;
         return Ok(deleted.names.len() as u64);
     }
     if !is_object_set(url) {
@@ -31,10 +37,14 @@ pub fn delete_ntuple(target: &Target, settings: &Settings) -> Result<u64, RNTupl
         });
     }
     if name.is_some() {
+        let options = OpenOptions {
+            settings: settings.clone(),
+            ..OpenOptions::default()
+        };
         // one of another name is an error
-        open_reader(url, name, &OpenOptions::default())?;
+        open_reader(url, name, &options)?;
     }
-    delete_objects(url, settings)
+    delete_objects(url, &own)
 }
 
 /// Finds the objects that killed writers have left: at the base of a set, or in a container of DAOS, of the ntuples that it

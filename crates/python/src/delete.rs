@@ -16,7 +16,6 @@ use crate::error::to_python;
 pub fn delete(py: Python<'_>, url: &str, settings: BTreeMap<String, String>) -> PyResult<u64> {
     let delete = || {
         let target = Target::parse(url)?;
-        let settings = Settings::new(&target.file, settings)?;
         delete_ntuple(&target, &settings)
     };
     py.detach(delete).map_err(to_python)
