@@ -34,6 +34,21 @@ impl Naming {
         }
     }
 
+    /// Checks that a name which is given apart from the URL is not another one than that of the URL.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn check_given(&self, given: &str) -> Result<(), RNTupleError> {
+        match self {
+            Self::One(Some(own)) if own != given => Err(RNTupleError::Usage {
+                what: format!(
+                    "the output has the name {own:?} at its end, and another one is given ({given:?}): leave one out"
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that these ntuples can be in one output. `more` is advice for objects.
     ///
     /// # Errors

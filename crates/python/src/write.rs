@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use femtobarn::histogram::write_histogram;
 use femtobarn::write::{self, AttributeSetWriter, FieldModel, ObjectSize, WriteOptions};
-use femtobarn::{Destination, Error, Output, codec};
+use femtobarn::{Destination, Error, Naming, Output, codec};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -82,8 +82,8 @@ pub fn options(given: &Bound<'_, PyDict>) -> PyResult<WriteOptions> {
 #[pyclass(frozen, module = "femtobarn._core")]
 pub struct FileWriter {
     url: String,
-    /// The name of its only ntuple, if the URL gives it.
-    name: Option<String>,
+    /// The names of its ntuples.
+    naming: Naming,
     file: Arc<Mutex<Option<Output>>>,
 }
 
@@ -102,8 +102,8 @@ impl FileWriter {
         let create = || femtobarn::create_output(&place.url, compression, replaces, settings);
         let file = py.detach(create).map_err(to_python)?;
         let file = Arc::new(Mutex::new(Some(file)));
-        let name = place.name().map(str::to_owned);
-        Ok(Self { url, name, file })
+        let naming = place.naming;
+        Ok(Self { url, naming, file })
     }
 
     #[staticmethod]
@@ -113,8 +113,8 @@ impl FileWriter {
             .map_err(to_python)?;
         let file = Output::File(Box::new(file));
         let file = Arc::new(Mutex::new(Some(file)));
-        let name = None;
-        Ok(Self { url, name, file })
+        let naming = Naming::default();
+        Ok(Self { url, naming, file })
     }
 
     #[getter]
@@ -165,15 +165,11 @@ impl FileWriter {
         fields: &Bound<'_, Fields>,
         given: &Bound<'_, PyDict>,
     ) -> PyResult<NTupleWriter> {
-        if let Some(own) = self
-            .name
-            .as_deref()
-            .filter(|own| *own != name || !directory.is_empty())
-        {
-            return Err(usage(format!(
-                "the output has the name {own:?} at its end, and another one is given ({name:?}): leave one out"
-            )));
-        }
+        let path = match directory {
+            "" => name.to_owned(),
+            directory => format!("{directory}/{name}"),
+        };
+        self.naming.check_given(&path).map_err(to_python)?;
         let options = options(given)?;
         let fields = fields.borrow().models(&[])?;
         let writer = self.with(py, |file| {

@@ -36,7 +36,7 @@ def delete(url: str, *, storage_options: Mapping[str, Any] | None = None) -> int
     Raises
     ------
     FileNotFoundError
-        If there is no such ntuple.
+        If the ntuple does not exist.
     UsageError
         If the URL is that of a file.
 
@@ -88,7 +88,7 @@ def sweep(
     UsageError
         If `age` is negative.
     FileNotFoundError
-        If there is no such directory or container.
+        If the directory or the container does not exist.
 
     Examples
     --------

@@ -147,9 +147,12 @@ pub fn convert_many(
                 break;
             }
             let tick = |now| !stopped.load(Ordering::Relaxed) && progress(at, now);
-            let of_file = pairs.iter().filter(|(other, _)| other.url == input.url);
+            // a file that is converted as a whole leaves nothing to others
+            let is_part = input.path.is_some();
+            let is_beside = |other: &Input| is_part && other.url == input.url;
+            let beside = pairs.iter().filter(|(other, _)| is_beside(other));
             let options = ConvertOptions {
-                elsewhere: of_file.filter_map(|(it, _)| it.path.clone()).collect(),
+                elsewhere: beside.filter_map(|(it, _)| it.path.clone()).collect(),
                 ..own.clone()
             };
             let outcome = one(input, output, options, batch.resume, &tick);

@@ -186,16 +186,11 @@ fn named(
     options: &ConvertOptions,
 ) -> Result<ConvertOptions, RNTupleError> {
     let given = options.name.as_deref();
-    let name = destination.name();
-    if let (Some(name), Some(given)) = (name, given.filter(|given| name != Some(*given))) {
-        return Err(RNTupleError::Usage {
-            what: format!(
-                "the output has the name {name:?} at its end, and another one is given ({given:?}): leave one out"
-            ),
-        });
+    if let Some(given) = given {
+        destination.naming.check_given(given)?;
     }
     Ok(ConvertOptions {
-        name: name.or(given).map(str::to_owned),
+        name: destination.name().or(given).map(str::to_owned),
         ..options.clone()
     })
 }

@@ -179,12 +179,7 @@ impl Opened {
             });
         }
         let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
-        let mut note = |stored: &StoredRange| {
-            if let Some(id) = stored.address.object() {
-                let size = sizes.entry(id).or_default();
-                *size = stored.range().end.max(*size);
-            }
-        };
+        let mut note = |stored: &StoredRange| note_size(&mut sizes, stored);
         let descriptor = self.reader.descriptor();
         note(&descriptor.anchor.header.stored);
         note(&descriptor.anchor.footer.stored);
@@ -247,11 +242,7 @@ impl Opened {
         for (group, (_, list)) in groups.zip(lists) {
             let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
             for page in list.all_pages() {
-                let stored = page.stored();
-                if let Some(id) = stored.address.object() {
-                    let size = pages.entry(id).or_default();
-                    *size = stored.range().end.max(*size);
-                }
+                note_size(&mut pages, &page.stored());
             }
             values.extend(pages);
             // a list is written when it is known not to be the last payload
@@ -264,6 +255,14 @@ impl Opened {
             puts: n_updates(&values),
             gets: opening.saturating_sub(2),
         })
+    }
+}
+
+/// Notes the size of an object, by its number, so that it has this range.
+fn note_size(sizes: &mut BTreeMap<u64, u64>, stored: &StoredRange) {
+    if let Some(id) = stored.address.object() {
+        let size = sizes.entry(id).or_default();
+        *size = stored.range().end.max(*size);
     }
 }
 

@@ -106,7 +106,8 @@ impl Old {
 /// values of other writers under it. Its name can be left out if it is the only one.
 ///
 /// # Errors
-/// If there is no such ntuple, it is not named or damaged, it is replaced meanwhile, or a value cannot be removed.
+/// If the container does not have this ntuple, or has several and none is named; if the ntuple is damaged, or another program
+/// replaces it meanwhile; or if a value cannot be removed.
 pub fn delete_ntuple(url: &str, settings: &Settings) -> Result<ObjectsLeft, RNTupleError> {
     let (address, wanted) = Address::with_ntuple(url).map_err(|error| unopened(url, error))?;
     let container = Container::open(&address, requests_by(settings)?);

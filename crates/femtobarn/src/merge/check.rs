@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use femtobarn_rntuple::RNTupleError;
-use femtobarn_rootfile::Key;
 use femtobarn_ttree::is_tree;
 
 use super::others::{check_named, check_other, taken};
@@ -13,7 +12,7 @@ use super::{Chooser, Job, MergedInput, OnProgress, Opened};
 use crate::destination::Naming;
 use crate::inputs::{Input, OtherObjects, hinted, no_field};
 use crate::left_behind::{LeftBehind, beside, named_together};
-use crate::objects::RNTUPLE_CLASS;
+use crate::objects::{RNTUPLE_CLASS, holds_entries};
 use crate::odd::telling;
 
 use super::histograms::is_summed;
@@ -88,9 +87,8 @@ impl Job<'_> {
         let older = older.iter();
         let older = older.map(|(path, key)| LeftBehind::older(path, key));
         merged.left.extend(older);
-        let is_entries = |key: &Key| key.class_name == RNTUPLE_CLASS || is_tree(&key.class_name);
         if options.fields.is_empty() {
-            let all = found.iter().filter(|(_, key)| is_entries(key));
+            let all = found.iter().filter(|(_, key)| holds_entries(key));
             let all: Vec<&str> = all.map(|(path, _)| path.as_str()).collect();
             self.check_names_of(input, &all)?;
         }
