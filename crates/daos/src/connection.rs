@@ -6,13 +6,14 @@ use std::ffi::{CString, c_int, c_uint};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use femtobarn_fork::PerProcess;
+
 use crate::abi::{
     ContainerInfo, Event, HINTS_DEFAULT, Handle, PoolInfo, READ_ONLY, READ_WRITE, TYPE_MULTI_UINT64,
 };
 use crate::address::c_string;
 use crate::error::code;
 use crate::library::DaosLibrary;
-use crate::per_process::PerProcess;
 use crate::queue::{CLEARING_UP, Call, Queues};
 use crate::{Address, DaosError, ObjectId, Settings};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use femtobarn_fork::PerProcess;
 
 use crate::abi::COND_AKEY_INSERT;
 use crate::connection::Connection;
@@ -12,7 +13,6 @@ use crate::error::code;
 use crate::group::{Member, repeated, requests};
 use crate::library::DaosLibrary;
 use crate::mapping::MOST_PIECES;
-use crate::per_process::PerProcess;
 use crate::queue::Call;
 use crate::transfer::{List, Memory, OpenObject, Punch, Transfer};
 use crate::{

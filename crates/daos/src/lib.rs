@@ -27,7 +27,6 @@ mod key;
 mod library;
 mod names;
 mod options;
-mod per_process;
 mod queue;
 mod transfer;
 mod values;

@@ -8,11 +8,12 @@
 use std::error::Error as _;
 use std::ffi::{CStr, CString, OsString, c_int};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use femtobarn_fork::{PerProcess, lock};
 
 use crate::abi::{Api, CLASS_NAME};
-use crate::per_process::PerProcess;
 use crate::{DaosError, NAMES, VARIABLE};
 
 /// A loaded library, usable in this process. It stays loaded until the process ends.
@@ -25,7 +26,8 @@ pub(crate) struct DaosLibrary {
     is_started: PerProcess<()>,
 }
 
-/// The loaded libraries: one, unless tests load several. The lock is held only while a library is being loaded.
+/// The loaded libraries: one, unless tests load several. The process is not forked while one is being loaded, as the
+/// loader of the system could then load nothing in the child.
 static LOADED: Mutex<Vec<&'static DaosLibrary>> = Mutex::new(Vec::new());
 
 /// Loads and starts the library, unless that was done; returns the name that it was found by.
@@ -50,7 +52,7 @@ impl DaosLibrary {
     }
 
     fn loaded(names: &[PathBuf]) -> Result<&'static Self, DaosError> {
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut loaded = lock(&LOADED);
         if let Some(known) = loaded.iter().find(|known| names.contains(&known.path)) {
             return Ok(known);
         }

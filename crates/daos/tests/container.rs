@@ -626,6 +626,48 @@ fn a_forked_process_makes_its_own_connection_and_leaves_that_of_its_parent() {
     assert_eq!(read(&container, &[place]), [Some("of the parent".into())]);
 }
 
+#[test]
+#[allow(unsafe_code)]
+fn a_process_is_not_forked_while_a_library_is_being_loaded() {
+    let Some(daos) = Daos::with_faults() else {
+        return;
+    };
+    let container = daos.container();
+    let place = key(object(&container), 1, 1);
+    write(&container, &[value(place, "of the parent")]);
+    let goes_on = AtomicBool::new(true);
+    let status = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let library = Some("/nowhere/libdaos.so.2".into());
+            let settings = Settings {
+                library,
+                ..Settings::default()
+            };
+            while goes_on.load(Ordering::Relaxed) {
+                Container::open(daos.address(), settings.clone()).unwrap_err();
+            }
+        });
+        let child = |_| {
+            // SAFETY: the child uses what is made for it, and ends; an alarm ends it if it hangs.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    libc::alarm(20);
+                    let found = read(&container, &[place]);
+                    libc::_exit(i32::from(found != [Some("of the parent".into())]));
+                }
+                let mut status = -1;
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+                status
+            }
+        };
+        let status = (0..30).map(child).find(|&status| status != 0);
+        goes_on.store(false, Ordering::Relaxed);
+        status
+    });
+    assert_eq!(status, None);
+}
+
 /// What another process does in `processes_share_a_container`.
 #[test]
 #[ignore = "runs in another process"]

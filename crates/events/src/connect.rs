@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use femtobarn_io::{expand_home, nearest};
 
 use crate::backend::redis_settings::{Settings, has_tls, shown};
 use crate::backend::{check_dir, compact_dir};
 use crate::config::is_of_local_cluster;
-use crate::forked::Process;
+use crate::forked::{Process, lock};
 use crate::objects::{objects_moved, own_place};
 use crate::{Backend, Compacted, Config, EventsError, MemoryBackend, Mode, RedisBackend, open_dir};
 
@@ -222,7 +222,7 @@ fn named(store: &str) -> Arc<MemoryBackend> {
 
 /// Calls a function with the named stores of this process. After a fork, the child has none of its parent's stores.
 fn with_named<T>(run: impl FnOnce(&mut Named) -> T) -> T {
-    let mut all = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = lock(&NAMED);
     let all = all.get_or_insert_with(|| (Process::this(), Named::new()));
     if !all.0.is_this() {
         *all = (Process::this(), Named::new());

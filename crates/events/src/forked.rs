@@ -1,7 +1,7 @@
 //! Detects the use of objects in forked child processes. There, objects are dropped without writing or waiting.
 //! Stores in Redis may be used after a fork, because their locks are never held during one.
 
-pub use femtobarn_io::forked::{Process, lock};
+pub use femtobarn_fork::{Process, lock};
 
 use crate::EventsError;
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use femtobarn_codec::xxh3;
-use femtobarn_io::forked::lock;
+use femtobarn_fork::lock;
 use femtobarn_io::{TempSibling, notice};
 use femtobarn_rntuple::read::{AccessedColumn, Accesses};
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use arrow_array::RecordBatch;
-use femtobarn_io::forked::lock;
+use femtobarn_fork::lock;
 use femtobarn_io::{ByteSource, Settings, SourceMeta, SourceStatus, Usage};
 use femtobarn_rntuple::array::{ArrayError, Arrays, arrow_schema};
 use femtobarn_rntuple::read::{

@@ -5,14 +5,16 @@
     reason = "only the C library calls functions at the end of a process"
 )]
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
+
+use femtobarn_fork::lock;
 
 static WORK: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
 /// Calls a function at the end of this process and of those forked from it, once.
 pub(crate) fn at_exit(work: fn()) {
     static IS_TOLD: OnceLock<bool> = OnceLock::new();
-    let mut all = WORK.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = lock(&WORK);
     if !all.iter().any(|known| std::ptr::fn_addr_eq(*known, work)) {
         all.push(work);
     }
@@ -22,6 +24,6 @@ pub(crate) fn at_exit(work: fn()) {
 }
 
 extern "C" fn run() {
-    let all = std::mem::take(&mut *WORK.lock().unwrap_or_else(PoisonError::into_inner));
+    let all = std::mem::take(&mut *lock(&WORK));
     all.iter().for_each(|work| work());
 }

@@ -28,7 +28,6 @@
     reason = "a vector read of one range is intended"
 )]
 
-pub mod forked;
 pub mod units;
 
 mod at_exit;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use femtobarn_fork::lock;
+
 use crate::SourceCost;
 use crate::url::server;
 use crate::usage::note_rate;
@@ -315,7 +317,7 @@ impl Way {
     /// That to the server of a URL.
     pub fn to(url: &str) -> Arc<Self> {
         static WAYS: Mutex<BTreeMap<String, Arc<Way>>> = Mutex::new(BTreeMap::new());
-        let mut ways = WAYS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ways = lock(&WAYS);
         ways.entry(server(url)).or_default().clone()
     }
 }

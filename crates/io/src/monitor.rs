@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use femtobarn_fork::PerProcess;
 use serde_json::{Map, Value};
 
 use femtobarn_xrootd::notice;
 
-use crate::runtime::{PerProcess, PerSettings};
+use crate::runtime::PerSettings;
 use crate::url::local_path;
 use crate::usage::Origin;
 use crate::{IoError, Settings};

@@ -5,11 +5,12 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use femtobarn_fork::PerProcess;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, interval_at};
 
+use crate::IoError;
 use crate::together::is_stopped;
-use crate::{IoError, forked};
 
 /// Number of threads that wait for sockets; other threads decode the data.
 const THREADS: usize = 2;
@@ -114,75 +115,6 @@ pub(crate) fn clear_up(work: impl Future<Output = ()>) {
 /// The process number of the runtime: objects opened by another process must not be used in this one.
 pub(crate) fn process() -> u32 {
     std::process::id()
-}
-
-/// A value that a process creates once and shares; child processes create their own. A parent's value is leaked: dropping
-/// it would wait for threads that do not exist after the fork, or close the parent's connections.
-pub(crate) struct PerProcess<T>(Mutex<Option<(u32, Own<T>)>>);
-
-/// The value of a process. A child does not use its lock, which a thread of the parent may have held during the fork.
-type Own<T> = Arc<Mutex<Option<T>>>;
-
-impl<T> PerProcess<T> {
-    pub const fn new() -> Self {
-        Self(Mutex::new(None))
-    }
-
-    /// With the value of this process.
-    pub fn of(value: T) -> Self {
-        Self(Mutex::new(Some((
-            process(),
-            Arc::new(Mutex::new(Some(value))),
-        ))))
-    }
-
-    fn own(&self) -> Own<T> {
-        let mut shared = forked::lock(&self.0);
-        match &*shared {
-            Some((owner, own)) if *owner == process() => own.clone(),
-            _ => {
-                let own = Own::default();
-                std::mem::forget(shared.replace((process(), own.clone())));
-                own
-            }
-        }
-    }
-}
-
-impl<T: Clone> PerProcess<T> {
-    /// The value of this process, if it was created.
-    pub fn known(&self) -> Option<T> {
-        let own = self.own();
-        let value = own.lock().unwrap_or_else(PoisonError::into_inner);
-        value.clone()
-    }
-
-    /// The value of this process, created at first use.
-    pub fn get<E>(&self, make: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-        let own = self.own();
-        let mut value = own.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*value {
-            return Ok(known.clone());
-        }
-        Ok(value.insert(make()?).clone())
-    }
-}
-
-impl<T> std::fmt::Debug for PerProcess<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PerProcess")
-    }
-}
-
-impl<T> Drop for PerProcess<T> {
-    fn drop(&mut self) {
-        let shared = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((owner, own)) = shared
-            && *owner != process()
-        {
-            std::mem::forget(own.clone());
-        }
-    }
 }
 
 /// Values that a process shares between all users with the same settings. If there are very many, some are created

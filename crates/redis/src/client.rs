@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use femtobarn_io::forked::{Locked, Process, lock};
+use femtobarn_fork::{Locked, Process, lock};
 use rustls::ClientConfig;
 
 use crate::topology::Topology;

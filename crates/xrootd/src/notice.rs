@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use femtobarn_fork::lock;
+
 /// After a notice about a subject, further ones are dropped for this time: many requests may wait for the same server.
 const QUIET: Duration = Duration::from_mins(1);
 
@@ -23,7 +25,7 @@ pub fn notice(about: &str, text: &str) {
         return;
     };
     let is_news = {
-        let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = lock(&TOLD);
         let told = told.get_or_insert_default();
         told.retain(|_, when| when.elapsed() < QUIET);
         told.insert(about.to_owned(), Instant::now()).is_none()

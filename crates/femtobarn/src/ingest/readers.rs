@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use femtobarn_events::Uuid;
+use femtobarn_fork::lock;
 use femtobarn_io::Together;
-use femtobarn_io::forked::lock;
 use femtobarn_rntuple::RNTupleError;
 
 use super::read::{FileReader, Message};

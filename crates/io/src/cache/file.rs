@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use femtobarn_fork::lock;
 
 use super::about::About;
 use super::format::{FIRST_RECORD, Record};
@@ -17,7 +18,6 @@ use super::segment::{Segment, number_of_index};
 use super::unwritten::Unwritten;
 use super::writer::{Kept, Own, Writer};
 use super::writer_id::now;
-use crate::forked::lock;
 
 /// Claims that are older than this are of no process that still works, whatever its machine's clock says.
 const CLAIM_LASTS: u64 = 600_000_000_000;

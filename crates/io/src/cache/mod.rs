@@ -23,10 +23,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use femtobarn_fork::PerProcess;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::at_exit::at_exit;
-use crate::runtime::PerProcess;
 use crate::settings::comparable;
 use crate::units::parse_bytes;
 use crate::url::{Protocol, protocol, public, split_sources};

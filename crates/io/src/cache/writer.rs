@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use femtobarn_fork::lock;
 use femtobarn_xrootd::notice;
 
 use super::about::About;
@@ -16,7 +17,6 @@ use super::index::Held;
 use super::room::{Room, remove_empty};
 use super::segment::{Segment, make_folder};
 use super::writer_id::{now, random};
-use crate::forked::lock;
 
 /// After a failure, nothing is written for so long.
 const REST: Duration = Duration::from_secs(20);

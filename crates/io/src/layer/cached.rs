@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use bytes::Bytes;
+use femtobarn_fork::PerProcess;
 use femtobarn_xrootd::notice;
 
 use crate::cache::{CacheKey, CachedFile, Counts};
 use crate::coalesce::coalesce;
 use crate::meter::Traffic;
 use crate::remote::{state_of, usual_cost};
-use crate::runtime::PerProcess;
 use crate::{
     ByteSource, CacheUse, IoError, Settings, SourceCost, SourceInfo, SourceMeta, open_remote,
 };

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
+use femtobarn_fork::PerProcess;
 use futures_util::future::try_join_all;
 use object_store::GetOptions;
 
@@ -20,7 +21,7 @@ use crate::layer::find_held;
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Counted, Kind, Store};
 use crate::pace::within;
-use crate::runtime::{PerProcess, wait_for};
+use crate::runtime::wait_for;
 use crate::source::{Ranged, of_object};
 use crate::url::{RemoteEntry, public};
 use crate::{ByteSource, IoError, ObjectSource, Settings, SourceCost, SourceInfo, SourceMeta};

@@ -5,7 +5,9 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
+
+use femtobarn_fork::lock;
 
 use crate::IoError;
 
@@ -116,10 +118,6 @@ fn most_handles() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let half = limit.and_then(|limit| usize::try_from(limit / 2).ok());
     MOST_HANDLES.min(half.unwrap_or(MOST_HANDLES)).max(1)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

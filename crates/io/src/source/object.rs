@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
+use femtobarn_fork::PerProcess;
 use femtobarn_xrootd::backoff;
 use futures_util::StreamExt;
 use futures_util::future::{join, try_join_all};
@@ -17,7 +18,7 @@ use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::object::{self, Address, Counted, Kind, Options, Store};
 use crate::object_set::is_made_by;
 use crate::pace::within;
-use crate::runtime::{PerProcess, wait_for};
+use crate::runtime::wait_for;
 use crate::sink::MAKER;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 

@@ -6,13 +6,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use femtobarn_fork::PerProcess;
 use femtobarn_xrootd::{
     Client, Code, DirEntry, File, OpenOptions, Options, Stat, XrootdError, XrootdUrl,
 };
 
 use crate::meter::Traffic;
 use crate::pace::within;
-use crate::runtime::{PerProcess, PerSettings, wait_for};
+use crate::runtime::{PerSettings, wait_for};
 use crate::url::public;
 use crate::{ByteSource, IoError, RemoteEntry, Settings, SourceCost, SourceInfo, SourceMeta};
 

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use femtobarn_fork::lock;
 use femtobarn_xrootd::notice;
 
 use super::row::{Access, Action, Operation};
-use crate::forked::lock;
 use crate::runtime::process;
 use crate::{IoError, Settings, SourceMeta};
 

@@ -6,8 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use femtobarn_fork::lock;
+
 use super::{Rates, Totals};
-use crate::forked::lock;
 use crate::meter::{Meter, Reads, Traffic};
 use crate::{ByteSource, SourceStatus};
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Mutex;
 
-use femtobarn_io::forked::lock;
+use femtobarn_fork::lock;
 
 /// Steps that decide on the main set: a column leaves it after five steps without it.
 const RECENT: u32 = 8;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, Weak};
 
 use bytes::Bytes;
+use femtobarn_fork::lock;
 use femtobarn_io::Stage;
-use femtobarn_io::forked::lock;
 
 use super::Reader;
 use super::invariants::check_group;

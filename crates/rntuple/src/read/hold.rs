@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
 
 use bytes::Bytes;
-use femtobarn_io::forked::lock;
+use femtobarn_fork::lock;
 
 use super::ahead::Needed;
 use super::fetch::{Decode, requests, run};

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use femtobarn_codec::xxh3;
-use femtobarn_io::forked::lock;
+use femtobarn_fork::lock;
 
 use super::envelopes::Context;
 use crate::RNTupleError;

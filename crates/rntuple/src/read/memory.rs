@@ -7,9 +7,10 @@
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
+use femtobarn_fork::lock;
 use femtobarn_io::IDLE_MEMORY;
 use femtobarn_io::units::parse_bytes;
 use memmap2::MmapMut;
@@ -36,10 +37,7 @@ impl Slab {
     /// A mapping of at least this many bytes, with arbitrary content.
     pub(crate) fn new(length: usize) -> Result<Self, RNTupleError> {
         let length = size_class(length);
-        let waiting = IDLE
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take(length);
+        let waiting = lock(&IDLE).take(length);
         match waiting {
             Some(map) => Ok(Self(Some(map))),
             None => map(length).map(|map| Self(Some(map))),
@@ -123,10 +121,7 @@ impl AsRef<[u8]> for Slab {
 impl Drop for Slab {
     fn drop(&mut self) {
         let Some(map) = self.0.take() else { return };
-        let excess = IDLE
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .keep(map, most_idle());
+        let excess = lock(&IDLE).keep(map, most_idle());
         drop(excess);
     }
 }

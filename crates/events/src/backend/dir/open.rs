@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::SystemTime;
 
 use heed::{Env, WithoutTls};
@@ -23,7 +23,7 @@ use super::together::Together;
 use super::writing::Writing;
 use super::{DirBackend, Shared};
 use crate::EventsError;
-use crate::forked::Process;
+use crate::forked::{Process, lock};
 
 /// The supported layouts. The first has no counts and no compression.
 const LAYOUTS: [&str; 2] = ["1", LAYOUT];
@@ -58,7 +58,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
     let whole = path
         .canonicalize()
         .map_err(|error| not_there(&url, error))?;
-    let mut all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = lock(&OPEN);
     let all = all.get_or_insert_default();
     all.retain(|_, opened| opened.shared.strong_count() > 0);
     let known = file_id(&whole.join(DATA)).and_then(|id| all.get_mut(&id));
@@ -101,7 +101,7 @@ pub fn open(path: &Path, mode: Mode) -> Result<Arc<DirBackend>, EventsError> {
 
 /// Whether this process has the store of a directory open.
 pub fn is_open(path: &Path) -> bool {
-    let all = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let all = lock(&OPEN);
     let opened = file_id(&path.join(DATA)).and_then(|id| all.as_ref()?.get(&id));
     let shared = opened.and_then(|opened| opened.shared.upgrade());
     shared.is_some_and(|shared| shared.process.is_this())

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
+use femtobarn_fork::lock;
 
-use crate::forked::lock;
 use crate::layer::{Held, find_held};
 use crate::meter::{Opening, Traffic, TrafficCounters};
 use crate::pace::within;

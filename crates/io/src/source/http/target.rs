@@ -5,10 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use femtobarn_fork::lock;
 use femtobarn_xrootd::Token;
 use reqwest::Url;
 
-use crate::forked::lock;
 use crate::redirect::{Refused, redirected};
 use crate::url::public;
 use crate::{IoError, Settings, scheme};

@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use femtobarn_fork::PerProcess;
 
 use crate::meter::Traffic;
-use crate::runtime::PerProcess;
 use crate::url::{public, split_sources};
 use crate::{ByteSource, IoError, Settings, SourceCost, SourceInfo, SourceMeta};
 

@@ -14,6 +14,10 @@ use std::sync::{
     Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 
+mod per_process;
+
+pub use per_process::PerProcess;
+
 /// Distinguishes this process from those that it was forked from.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
@@ -46,23 +50,58 @@ static FORK: RwLock<()> = RwLock::new(());
 thread_local! {
     /// The lock that this thread holds while it forks.
     static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+    /// How many locks this thread holds, and what makes forks wait meanwhile. A thread does not take `FORK` twice: a fork
+    /// that waits in between would stop both.
+    static LOCKS: RefCell<(usize, Option<RwLockReadGuard<'static, ()>>)> = const { RefCell::new((0, None)) };
 }
 
 /// A locked value; forks wait until it is dropped.
 pub struct Locked<'a, T> {
     // dropped in this order
     lock: MutexGuard<'a, T>,
-    _fork: RwLockReadGuard<'static, ()>,
+    _no_fork: NoFork,
 }
 
-/// Locks data that are consistent even after a panic. Forks wait for the lock, so it must be held only briefly. While
-/// it is held, this function must not lock anything else.
+/// Makes forks wait until it is dropped. It has a guard of its own in a thread that is ending.
+struct NoFork(Option<RwLockReadGuard<'static, ()>>);
+
+impl NoFork {
+    fn begin() -> Self {
+        Process::this(); // registers the handlers that make forks wait
+        let hold = || Some(FORK.read().unwrap_or_else(PoisonError::into_inner));
+        let counted = LOCKS.try_with(|locks| {
+            let (n, fork) = &mut *locks.borrow_mut();
+            if *n == 0 {
+                *fork = hold();
+            }
+            *n += 1;
+        });
+        Self(if counted.is_ok() { None } else { hold() })
+    }
+}
+
+impl Drop for NoFork {
+    fn drop(&mut self) {
+        if self.0.is_some() {
+            return;
+        }
+        let _ = LOCKS.try_with(|locks| {
+            let (n, fork) = &mut *locks.borrow_mut();
+            *n -= 1;
+            if *n == 0 {
+                *fork = None;
+            }
+        });
+    }
+}
+
+/// Locks data that are consistent even after a panic. Forks wait for the lock, so it must be held only briefly, and
+/// nothing may be forked by the thread that holds it.
 pub fn lock<T>(mutex: &Mutex<T>) -> Locked<'_, T> {
-    Process::this(); // registers the handlers that make forks wait
-    let fork = FORK.read().unwrap_or_else(PoisonError::into_inner);
+    let no_fork = NoFork::begin();
     Locked {
         lock: mutex.lock().unwrap_or_else(PoisonError::into_inner),
-        _fork: fork,
+        _no_fork: no_fork,
     }
 }
 
@@ -103,10 +142,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::runtime::PerProcess;
 
     /// Forks; the child exits with the code that it finds. If it waits forever, an alarm ends it.
-    fn code_of_child(find: impl FnOnce() -> i32) -> i32 {
+    pub fn code_of_child(find: impl FnOnce() -> i32) -> i32 {
         // SAFETY: what the child finds needs locks and memory only.
         unsafe {
             let child = libc::fork();
@@ -137,20 +175,20 @@ mod tests {
     }
 
     #[test]
-    fn a_child_does_not_wait_for_a_value_that_its_parent_makes() {
-        static VALUE: PerProcess<i32> = PerProcess::new();
+    fn a_thread_takes_a_second_lock_while_a_fork_waits_for_the_first() {
+        static NUMBERS: [Mutex<i32>; 2] = [Mutex::new(0), Mutex::new(0)];
         let (sender, receiver) = channel();
-        let maker = thread::spawn(move || {
-            VALUE.get(|| {
-                sender.send(()).unwrap();
-                thread::sleep(Duration::from_millis(300));
-                Ok::<_, ()>(1)
-            })
+        let holder = thread::spawn(move || {
+            let first = lock(&NUMBERS[0]);
+            sender.send(()).unwrap();
+            thread::sleep(Duration::from_millis(300));
+            let mut second = lock(&NUMBERS[1]);
+            drop(first);
+            thread::sleep(Duration::from_millis(100));
+            *second = 7;
         });
         receiver.recv().unwrap();
-        assert_eq!(code_of_child(|| VALUE.get(|| Ok::<_, ()>(2)).unwrap()), 2);
-        assert_eq!(maker.join().unwrap(), Ok(1));
-        assert_eq!(VALUE.known(), Some(1));
-        assert_eq!(code_of_child(|| VALUE.known().unwrap_or(3)), 3);
+        assert_eq!(code_of_child(|| *lock(&NUMBERS[1])), 7);
+        holder.join().unwrap();
     }
 }
