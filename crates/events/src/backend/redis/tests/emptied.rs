@@ -25,6 +25,8 @@ fn a_redis_that_was_restarted_without_its_data_is_not_written() {
     let store = RedisBackend::connect(&url).unwrap();
     let reader = RedisBackend::connect(&format!("{url}?mode=r")).unwrap();
     store.write(&batch(0..10, b"x")).unwrap();
+    // Redis may answer before it has written its log
+    store.flush().unwrap();
     // with its data it is the same store
     servers.kill_one(0);
     servers.start_one(0);
