@@ -146,10 +146,8 @@ fn ours(daos: &Daos, n: usize, size: usize, akeys: usize, in_flight: usize) -> [
         };
         let updates: Vec<Update> = keys.iter().enumerate().map(value).collect();
         let since = Instant::now();
-        container.update(&updates, Existing::Replaced).unwrap();
+        container.update(updates, Existing::Replaced).unwrap();
         best[0] = best[0].max(megabytes / since.elapsed().as_secs_f64());
-        // as in the bare loop, so that both read into the same kind of memory
-        drop(updates);
         let since = Instant::now();
         let found = container.fetch(&fetches).unwrap();
         best[1] = best[1].max(megabytes / since.elapsed().as_secs_f64());

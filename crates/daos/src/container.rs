@@ -1,6 +1,7 @@
 //! Containers: reading and writing many values at once.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -224,7 +225,7 @@ impl Container {
     ///
     /// # Errors
     /// If a request fails: then some of the values may have been written. If a value exists that is not to be replaced.
-    pub fn update(&self, values: &[Update], existing: Existing) -> Result<(), DaosError> {
+    pub fn update(&self, mut values: Vec<Update>, existing: Existing) -> Result<(), DaosError> {
         let repeated = repeated(values.iter().map(|value| value.key));
         let mut members = Vec::with_capacity(values.len());
         for (at, Update { key, parts }) in values.iter().enumerate() {
@@ -248,8 +249,21 @@ impl Container {
             Existing::Refused => COND_AKEY_INSERT,
         };
         let memory = |members: &[Member]| {
-            let parts = members.iter().filter_map(|value| values.get(value.at));
-            Memory::Update(parts.map(|value| value.parts.clone()).collect(), flags)
+            let mut counts = Vec::with_capacity(members.len());
+            let mut pieces = Vec::with_capacity(members.len());
+            for member in members {
+                let parts = values
+                    .get_mut(member.at)
+                    .map(|value| mem::take(&mut value.parts));
+                let parts = parts.unwrap_or_default();
+                counts.push(parts.len());
+                pieces.extend(parts);
+            }
+            Memory::Update {
+                pieces,
+                counts,
+                flags,
+            }
         };
         self.transfer("write", &members, memory, |transfer, failed| match failed {
             code::EXISTS => Err(DaosError::Exists {
@@ -266,7 +280,7 @@ impl Container {
         &self,
         verb: &str,
         values: &[Member],
-        memory: impl Fn(&[Member]) -> Memory,
+        mut memory: impl FnMut(&[Member]) -> Memory,
         mut done: impl FnMut(Transfer, i32) -> Result<bool, DaosError>,
     ) -> Result<(), DaosError> {
         let one = |key: ValueKey| format!("{verb} {key} in {}", self.address);
@@ -297,7 +311,7 @@ impl Container {
         &self,
         what: impl Fn() -> String,
         requests: impl Iterator<Item = R>,
-        start: impl Fn(&Opener<'_>, R) -> Result<C, DaosError>,
+        mut start: impl FnMut(&Opener<'_>, R) -> Result<C, DaosError>,
         mut done: impl FnMut(C, i32, &DaosLibrary) -> Result<(), DaosError>,
     ) -> Result<(), DaosError> {
         let mut requests = requests.peekable();

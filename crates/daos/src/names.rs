@@ -65,7 +65,7 @@ pub fn add_name(container: &Container, name: &str, class: ObjectClass) -> Result
     };
     match name.is_empty() {
         true => Ok(()),
-        false => container.update(&[update], Existing::Replaced),
+        false => container.update(vec![update], Existing::Replaced),
     }
 }
 

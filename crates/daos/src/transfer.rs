@@ -57,8 +57,12 @@ impl Drop for OpenObject {
 pub(crate) enum Memory {
     /// Capacity for values that are read, which have no bytes before.
     Fetch(Vec<Vec<u8>>),
-    /// Values that are written, each in pieces; and flags.
-    Update(Vec<Vec<Bytes>>, u64),
+    /// The pieces of values that are written, and how many each has.
+    Update {
+        pieces: Vec<Bytes>,
+        counts: Vec<usize>,
+        flags: u64,
+    },
     /// Only the sizes of values are asked for.
     Sizes,
 }
@@ -143,7 +147,7 @@ impl Transfer {
         } = self;
         // one after the other in memory that is never reallocated
         let n = match memory {
-            Memory::Update(values, _) => values.iter().map(Vec::len).sum(),
+            Memory::Update { pieces, .. } => pieces.len(),
             Memory::Fetch(values) => values.len(),
             Memory::Sizes => 0,
         };
@@ -160,17 +164,13 @@ impl Transfer {
                     ));
                 }
             }
-            Memory::Update(values, _) => {
-                for value in values {
-                    parts.push((
-                        value.len(),
-                        value.iter().map(|part| part.len() as u64).sum(),
-                    ));
-                    // the library only reads values that it writes to servers
-                    let of_part =
-                        |part: &Bytes| Iov::of(part.as_ptr().cast_mut().cast(), part.len());
-                    iovs.extend(value.iter().map(of_part));
-                }
+            Memory::Update { pieces, counts, .. } => {
+                let sizes = members.iter().map(|member| member.size);
+                parts.extend(counts.iter().copied().zip(sizes));
+                // the library only reads values that it writes to servers
+                let of_piece =
+                    |piece: &Bytes| Iov::of(piece.as_ptr().cast_mut().cast(), piece.len());
+                iovs.extend(pieces.iter().map(of_piece));
             }
             Memory::Sizes => {}
         }
@@ -237,7 +237,7 @@ impl Call for Transfer {
                         event,
                     )
                 }
-                Memory::Update(_, flags) => {
+                Memory::Update { flags, .. } => {
                     let lists = lists.as_mut_ptr();
                     (library.api.update)(
                         object,

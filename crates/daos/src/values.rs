@@ -311,7 +311,7 @@ impl NTupleValues {
             Ok(Update { key, parts })
         };
         let all: Result<Vec<Update>, DaosError> = values.into_iter().map(update).collect();
-        self.container.update(&all?, Existing::Replaced)
+        self.container.update(all?, Existing::Replaced)
     }
 
     /// Writes a value by its number, if there is none yet; returns whether there was none. Of several processes that write
@@ -324,7 +324,7 @@ impl NTupleValues {
             key: self.key(number)?,
             parts: vec![value],
         };
-        match self.container.update(&[update], Existing::Refused) {
+        match self.container.update(vec![update], Existing::Refused) {
             Ok(()) => Ok(true),
             Err(DaosError::Exists { .. }) => Ok(false),
             Err(error) => Err(error),
@@ -405,10 +405,12 @@ impl NTupleValues {
         let footer = update(self.places.footer(), envelopes.footer.clone());
         let is_one = anchor.key.object == header.key.object;
         match is_one {
-            true => self.container.update(&[header, footer, anchor], existing),
+            true => self
+                .container
+                .update(vec![header, footer, anchor], existing),
             false => {
-                self.container.update(&[header, footer], existing)?;
-                self.container.update(&[anchor], existing)
+                self.container.update(vec![header, footer], existing)?;
+                self.container.update(vec![anchor], existing)
             }
         }
     }

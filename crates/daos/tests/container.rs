@@ -26,7 +26,9 @@ fn value(key: ValueKey, bytes: impl Into<Bytes>) -> Update {
 }
 
 fn write(container: &Container, values: &[Update]) {
-    container.update(values, Existing::Replaced).unwrap();
+    container
+        .update(values.to_vec(), Existing::Replaced)
+        .unwrap();
 }
 
 fn read(container: &Container, keys: &[ValueKey]) -> Vec<Option<Bytes>> {
@@ -185,7 +187,7 @@ fn empty_and_repeated_values_are_refused_before_anything_is_written() {
     let good = value(key(place, 1, 1), "x");
     for wrong in [value(key(place, 1, 2), ""), good.clone()] {
         let error = container
-            .update(&[good.clone(), wrong.clone()], Existing::Replaced)
+            .update(vec![good.clone(), wrong.clone()], Existing::Replaced)
             .unwrap_err();
         assert_eq!(error.kind(), "daos-unwritable");
         assert!(
@@ -211,7 +213,9 @@ fn an_error_of_an_event_is_the_error_of_the_call_and_names_the_value() {
         daos.set("event_error_count", 1);
     };
     fail(17);
-    let error = container.update(&all, Existing::Replaced).unwrap_err();
+    let error = container
+        .update(all.clone(), Existing::Replaced)
+        .unwrap_err();
     assert!(error.to_string().contains(&keys[17].to_string()), "{error}");
     assert!(matches!(&error, DaosError::Failed { code: -1007, name, .. } if name == "DER_NOSPACE"));
     fail(29);
@@ -247,7 +251,9 @@ fn after_an_error_nothing_further_is_started() {
     daos.set("event_error", -1007);
     daos.set("event_error_count", 1);
     let before = daos.get("n_updates");
-    container.update(&all, Existing::Replaced).unwrap_err();
+    container
+        .update(all.clone(), Existing::Replaced)
+        .unwrap_err();
     assert!(
         daos.get("n_updates") - before <= 3 + 64,
         "{}",
@@ -266,7 +272,7 @@ fn a_full_pool_is_an_error_with_advice_and_keeps_what_it_has() {
     write(&container, &[value(old, "kept")]);
     daos.set("pool_bytes", daos.get("bytes") + 1000);
     let error = container
-        .update(&[value(new, vec![1; 2000])], Existing::Replaced)
+        .update(vec![value(new, vec![1; 2000])], Existing::Replaced)
         .unwrap_err();
     assert!(error.to_string().contains("extend the pool"), "{error}");
     assert_eq!(read(&container, &[old, new]), [Some("kept".into()), None]);
@@ -340,7 +346,7 @@ fn a_server_that_does_not_answer_ends_the_call_and_not_the_process() {
         .iter()
         .map(|&key| value(key, bytes(key.akey, 1000)))
         .collect();
-    let error = container.update(&new, Existing::Replaced).unwrap_err();
+    let error = container.update(new, Existing::Replaced).unwrap_err();
     assert!(
         matches!(&error, DaosError::TimedOut { after, .. } if *after == timeout),
         "{error}"
@@ -401,7 +407,8 @@ fn of_two_writers_of_a_key_one_wins() {
     let container = daos.container();
     let place = key(object(&container), 1, 1);
     let won = std::thread::scope(|scope| {
-        let write = |number: u8| container.update(&[value(place, vec![number])], Existing::Refused);
+        let write =
+            |number: u8| container.update(vec![value(place, vec![number])], Existing::Refused);
         let writers: Vec<_> = (0..8)
             .map(|number| scope.spawn(move || write(number)))
             .collect();
@@ -559,7 +566,7 @@ fn a_pool_that_may_only_be_read_is_read() {
     assert_eq!(read(&container, &[place]), [None]);
     assert!(container.dkeys(place.object).unwrap().is_empty());
     let error = container
-        .update(&[value(place, "x")], Existing::Replaced)
+        .update(vec![value(place, "x")], Existing::Replaced)
         .unwrap_err();
     assert!(error.to_string().contains("get-acl"), "{error}");
 }

@@ -264,10 +264,7 @@ fn write(container: &Container, values: Vec<(ValueKey, Bytes)>) {
         parts: vec![value],
     };
     container
-        .update(
-            &values.into_iter().map(update).collect::<Vec<_>>(),
-            Existing::Replaced,
-        )
+        .update(values.into_iter().map(update).collect(), Existing::Replaced)
         .unwrap();
 }
 
