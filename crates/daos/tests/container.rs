@@ -346,7 +346,9 @@ fn a_server_that_does_not_answer_ends_the_call_and_not_the_process() {
         .iter()
         .map(|&key| value(key, bytes(key.akey, 1000)))
         .collect();
-    let error = container.update(new, Existing::Replaced).unwrap_err();
+    let error = container
+        .update(new.clone(), Existing::Replaced)
+        .unwrap_err();
     assert!(
         matches!(&error, DaosError::TimedOut { after, .. } if *after == timeout),
         "{error}"
