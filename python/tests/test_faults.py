@@ -27,6 +27,7 @@ url, doing, folder = sys.argv[1:]
 nt = fb.open(url, storage_options={"handler": "fsspec"} if doing == "fsspec" else None)
 print(nt.num_entries, flush=True)
 sys.stdin.readline()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 start = time.monotonic()
 threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
