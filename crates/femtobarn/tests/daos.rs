@@ -84,9 +84,9 @@ impl OfRoot {
 
     fn put(&self, key: ValueKey, value: &[u8]) {
         let parts = vec![Bytes::copy_from_slice(value)];
-        let update = [Update { key, parts }];
+        let update = vec![Update { key, parts }];
         let container = self.values.container();
-        container.update(&update, Existing::Refused).unwrap();
+        container.update(update, Existing::Refused).unwrap();
     }
 }
 
