@@ -601,42 +601,47 @@ fn a_missing_library_is_an_error_that_says_what_to_install() {
     );
 }
 
-#[test]
+/// Whether something is so in a forked process. If that waits forever, an alarm ends it.
 #[allow(unsafe_code)]
+fn in_a_fork(is_so: impl FnOnce() -> bool) -> bool {
+    // SAFETY: the child uses what is made for it, and ends.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::alarm(20);
+            libc::_exit(i32::from(!is_so()));
+        }
+        let mut status = -1;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        status == 0
+    }
+}
+
+#[test]
 fn a_forked_process_makes_its_own_connection_and_leaves_that_of_its_parent() {
     let Some(daos) = Daos::with_faults() else {
         return;
     };
     let container = daos.container();
     let place = key(object(&container), 1, 1);
+    let other = key(place.object, 1, 2);
     write(&container, &[value(place, "of the parent")]);
-    // SAFETY: the child uses what is made for it, and ends; an alarm ends it if it hangs.
-    let status = unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            libc::alarm(20);
-            let found = read(&container, &[place]);
-            let other = key(place.object, 1, 2);
-            write(&container, &[value(other, "of the child")]);
-            let is_right = found == [Some("of the parent".into())]
-                && read(&container, &[other]) == [Some("of the child".into())]
-                && daos.get("n_connects") == 1;
-            drop(container);
-            libc::_exit(i32::from(!(is_right && daos.get("n_pools") == 0)));
-        }
-        let mut status = -1;
-        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-        status
-    };
-    assert!(
-        libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
-        "{status}"
-    );
+    let mut of_both = Some(container);
+    assert!(in_a_fork(|| {
+        let container = of_both.take().unwrap();
+        let found = read(&container, &[place]);
+        write(&container, &[value(other, "of the child")]);
+        let is_right = found == [Some("of the parent".into())]
+            && read(&container, &[other]) == [Some("of the child".into())]
+            && daos.get("n_connects") == 1;
+        drop(container);
+        is_right && daos.get("n_pools") == 0
+    }));
+    let container = of_both.unwrap();
     assert_eq!(read(&container, &[place]), [Some("of the parent".into())]);
 }
 
 #[test]
-#[allow(unsafe_code)]
 fn a_process_is_not_forked_while_a_library_is_being_loaded() {
     let Some(daos) = Daos::with_faults() else {
         return;
@@ -645,7 +650,7 @@ fn a_process_is_not_forked_while_a_library_is_being_loaded() {
     let place = key(object(&container), 1, 1);
     write(&container, &[value(place, "of the parent")]);
     let goes_on = AtomicBool::new(true);
-    let status = std::thread::scope(|scope| {
+    let is_read = std::thread::scope(|scope| {
         scope.spawn(|| {
             let library = Some("/nowhere/libdaos.so.2".into());
             let settings = Settings {
@@ -656,25 +661,12 @@ fn a_process_is_not_forked_while_a_library_is_being_loaded() {
                 Container::open(daos.address(), settings.clone()).unwrap_err();
             }
         });
-        let child = |_| {
-            // SAFETY: the child uses what is made for it, and ends; an alarm ends it if it hangs.
-            unsafe {
-                let child = libc::fork();
-                if child == 0 {
-                    libc::alarm(20);
-                    let found = read(&container, &[place]);
-                    libc::_exit(i32::from(found != [Some("of the parent".into())]));
-                }
-                let mut status = -1;
-                assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-                status
-            }
-        };
-        let status = (0..30).map(child).find(|&status| status != 0);
+        let read = || read(&container, &[place]) == [Some("of the parent".into())];
+        let is_read = (0..30).all(|_| in_a_fork(read));
         goes_on.store(false, Ordering::Relaxed);
-        status
+        is_read
     });
-    assert_eq!(status, None);
+    assert!(is_read);
 }
 
 /// What another process does in `processes_share_a_container`.
