@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 use femtobarn_fork::lock;
@@ -435,7 +435,7 @@ impl Meter {
             self.failed.fetch_add(1, Relaxed);
         }
         if self.remembered.fetch_add(ranges.len(), Relaxed) < MOST_REMEMBERED {
-            let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut spans = lock(&self.spans);
             spans.push(Span {
                 stage,
                 start,
@@ -474,7 +474,7 @@ impl Meter {
     #[must_use]
     pub fn arrives_within(&self, round_trips: u64) -> Option<u64> {
         let delay = self.way.quickest.load(Relaxed);
-        let spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let spans = lock(&self.spans);
         let answered = spans.iter().filter(|span| span.is_answered);
         let largest = answered.max_by_key(|span| span.n_bytes())?;
         let time = nanoseconds(largest.duration);
@@ -504,10 +504,7 @@ impl Meter {
     /// The vector reads that are remembered, in the order of their ends: all, if they are as many as are counted.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
-        self.spans
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        lock(&self.spans).clone()
     }
 }
 
@@ -517,7 +514,34 @@ fn nanoseconds(duration: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::thread;
+
     use super::*;
+    use crate::tests::in_a_fork;
+
+    #[test]
+    fn a_forked_process_counts_while_threads_of_its_parent_do() {
+        let meter = Meter::default();
+        let goes_on = AtomicBool::new(true);
+        let note = || meter.note(Stage::Data, Instant::now(), &[0..1], true);
+        (0..10_000).for_each(|_| note());
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while goes_on.load(Relaxed) {
+                    drop(meter.spans());
+                }
+            });
+            let is_counted = (0..20).all(|_| {
+                in_a_fork(|| {
+                    note();
+                    meter.spans().len() == 10_001
+                })
+            });
+            goes_on.store(false, Relaxed);
+            assert!(is_counted);
+        });
+    }
 
     #[test]
     fn the_depth_is_what_the_way_to_the_source_holds() {

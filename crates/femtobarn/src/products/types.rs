@@ -1,10 +1,11 @@
 //! The types of a store's products.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use femtobarn_events::{DataStore, EventsError};
+use femtobarn_fork::lock;
 use femtobarn_rntuple::RNTupleError;
 use femtobarn_rntuple::rows::RowType;
 use femtobarn_rntuple::write::FieldModel;
@@ -50,9 +51,8 @@ impl Types {
     /// [`EventsError::Type`] if the name is invalid, or the store does not describe its classes.
     pub fn of(&self, type_name: &str, column: &str) -> Result<Arc<RowType>, EventsError> {
         let key = (type_name.to_owned(), column.to_owned());
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = |since: Instant| since.elapsed() < CLASSES_KNOWN_FOR;
-        if let Some(known) = lock().get(&key)
+        if let Some(known) = lock(&self.known).get(&key)
             && known.since.is_none_or(is_new)
         {
             return Ok(known.rows.clone());
@@ -65,7 +65,7 @@ impl Types {
             rows: rows.clone(),
             since: has_classes.then_some(now),
         };
-        lock().insert(key, known);
+        lock(&self.known).insert(key, known);
         Ok(rows)
     }
 
@@ -195,8 +195,7 @@ impl Types {
 
     /// Empties the cache.
     pub(super) fn clear(&self) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clear();
+        lock(&self.known).clear();
     }
 
     fn bad(&self, type_name: &str, why: String) -> EventsError {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use femtobarn_testkit::{can_run, content};
 use serde_json::Value;
 
+use super::in_a_fork;
 use super::kinds::Place;
 use crate::{Access, Action, ByteSource, MemorySource, Operation, OriginSource, Settings};
 
@@ -179,25 +180,16 @@ fn rows_of_threads_do_not_mix() {
 }
 
 #[test]
-#[expect(unsafe_code, reason = "a process is forked")]
 fn a_forked_process_records_its_own_file() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace.csv");
-    let source = memory("mem:digits", &recorded_to(&trace));
-    source.read_ranges(&[0..1]).unwrap();
-    // SAFETY: the child reads memory, writes to a file, and ends
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            let is_read = source.read_ranges(&[0..2]).is_ok();
-            drop(source);
-            libc::_exit(i32::from(!is_read));
-        }
-        let mut status = -1;
-        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-        assert_eq!(status, 0);
-    }
-    source.read_ranges(&[0..3]).unwrap();
+    let mut of_both = Some(memory("mem:digits", &recorded_to(&trace)));
+    let read = |source: &Arc<dyn ByteSource>, end| source.read_ranges(&[0..end]).is_ok();
+    assert!(read(of_both.as_ref().unwrap(), 1));
+    // the child drops its own one
+    assert!(in_a_fork(|| read(&of_both.take().unwrap(), 2)));
+    let source = of_both.unwrap();
+    assert!(read(&source, 3));
     drop(source);
     let found = actions(&trace);
     let own = found[0].file;

@@ -1,7 +1,9 @@
 //! Decoded pages that the next step of an iteration needs again.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use femtobarn_fork::lock;
 
 use crate::encoding::Target;
 use crate::spec::PageAddress;
@@ -67,7 +69,7 @@ impl PageCache {
 
     /// The decoded elements of a page.
     pub fn get(&self, key: &PageKey) -> Option<Arc<[u8]>> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let generation = inner.generation;
         let entry = inner.entries.get_mut(key)?;
         entry.generation = generation;
@@ -77,14 +79,14 @@ impl PageCache {
     /// The decoded elements of a page that the next step does not need. The page is dropped after this step, unless
     /// another part of the step requests it.
     pub fn get_last(&self, key: &PageKey) -> Option<Arc<[u8]>> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let inner = lock(&self.inner);
         inner.entries.get(key).map(|entry| entry.bytes.clone())
     }
 
     /// Keeps a page if the budget allows.
     pub fn insert(&self, key: PageKey, bytes: &[u8]) {
         let size = bytes.len() as u64;
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         if inner.n_bytes.saturating_add(size) > self.budget || inner.entries.contains_key(&key) {
             return;
         }
@@ -101,7 +103,7 @@ impl PageCache {
 
     /// Ends a step: pages that were not used for a while are dropped.
     pub(super) fn next_generation(&self) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let current = inner.generation;
         inner
             .entries
@@ -116,9 +118,6 @@ impl PageCache {
 
     /// Total size of the kept pages in bytes.
     pub fn n_bytes(&self) -> u64 {
-        self.inner
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .n_bytes
+        lock(&self.inner).n_bytes
     }
 }
