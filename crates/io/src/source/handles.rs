@@ -59,8 +59,7 @@ impl Handle {
     /// # Errors
     /// If it had to be opened again, and is missing or replaced.
     pub fn get(&self, path: &Path, url: &str) -> Result<Arc<File>, IoError> {
-        let mut slot = lock(&self.slot);
-        if let Some(file) = &*slot {
+        if let Some(file) = &*lock(&self.slot) {
             return Ok(Arc::clone(file));
         }
         let failed = |source| IoError::from_open(url, source);
@@ -71,8 +70,7 @@ impl Handle {
             });
         }
         let file = Arc::new(file);
-        *slot = Some(Arc::clone(&file));
-        drop(slot);
+        *lock(&self.slot) = Some(Arc::clone(&file));
         hold(&self.slot);
         Ok(file)
     }
