@@ -17,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use common::{Daos, key, object, unused};
 use femtobarn_daos::{Address, Container, DaosError, Existing, Fetch, Settings, Update, ValueKey};
+use femtobarn_testkit::in_a_fork;
 
 fn value(key: ValueKey, bytes: impl Into<Bytes>) -> Update {
     Update {
@@ -599,22 +600,6 @@ fn a_missing_library_is_an_error_that_says_what_to_install() {
         matches!(&error, DaosError::WrongLibrary { function, .. } if function == "daos_init"),
         "{error}"
     );
-}
-
-/// Whether something is so in a forked process. If that waits forever, an alarm ends it.
-#[allow(unsafe_code)]
-fn in_a_fork(is_so: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child uses what is made for it, and ends.
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            libc::alarm(20);
-            libc::_exit(i32::from(!is_so()));
-        }
-        let mut status = -1;
-        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-        status == 0
-    }
 }
 
 #[test]

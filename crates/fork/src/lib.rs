@@ -141,23 +141,9 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    use super::*;
+    use femtobarn_testkit::in_a_fork;
 
-    /// Forks; the child exits with the code that it finds. If it waits forever, an alarm ends it.
-    pub fn code_of_child(find: impl FnOnce() -> i32) -> i32 {
-        // SAFETY: what the child finds needs locks and memory only.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::alarm(20);
-                libc::_exit(find());
-            }
-            let mut status = -1;
-            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-            assert!(libc::WIFEXITED(status), "{status}");
-            libc::WEXITSTATUS(status)
-        }
-    }
+    use super::*;
 
     #[test]
     fn a_process_is_forked_when_nobody_has_a_lock() {
@@ -170,7 +156,7 @@ mod tests {
             *number = 0;
         });
         receiver.recv().unwrap();
-        assert_eq!(code_of_child(|| *lock(&NUMBER)), 0);
+        assert!(in_a_fork(|| *lock(&NUMBER) == 0));
         holder.join().unwrap();
     }
 
@@ -188,7 +174,7 @@ mod tests {
             *second = 7;
         });
         receiver.recv().unwrap();
-        assert_eq!(code_of_child(|| *lock(&NUMBERS[1])), 7);
+        assert!(in_a_fork(|| *lock(&NUMBERS[1]) == 7));
         holder.join().unwrap();
     }
 }

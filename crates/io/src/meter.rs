@@ -517,8 +517,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::thread;
 
+    use femtobarn_testkit::in_a_fork;
+
     use super::*;
-    use crate::tests::in_a_fork;
 
     #[test]
     fn a_forked_process_counts_while_threads_of_its_parent_do() {

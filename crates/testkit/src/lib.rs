@@ -17,12 +17,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 mod corpus;
+mod fork;
 mod mutate;
 mod objects;
 mod relay;
 mod ways;
 
 pub use corpus::{corpus_has, read_corpus};
+pub use fork::in_a_fork;
 pub use mutate::{Mutator, edited};
 pub use objects::inflated;
 pub use relay::{Passing, relay};

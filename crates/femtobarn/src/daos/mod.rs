@@ -16,7 +16,6 @@ pub use sink::DaosSink;
 pub(crate) use sink::{DaosPreview, has_marked};
 pub(crate) use source::{ContainerSource, open_ntuple, values_of};
 pub(crate) use sweep::{delete_ntuple, sweep};
-
 pub(crate) use updates::n_updates;
 
 /// The URL of an ntuple, to open it even if its container does not list it. Others are unchanged.

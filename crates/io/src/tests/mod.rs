@@ -15,22 +15,6 @@ use std::ops::Range;
 
 use crate::{ByteSource, IoError};
 
-/// Whether something is so in a forked process. If that waits forever, an alarm ends it.
-#[expect(unsafe_code, reason = "a process is forked")]
-pub(crate) fn in_a_fork(is_so: impl FnOnce() -> bool) -> bool {
-    // SAFETY: the child reads memory, writes to files, and ends.
-    unsafe {
-        let child = libc::fork();
-        if child == 0 {
-            libc::alarm(20);
-            libc::_exit(i32::from(!is_so()));
-        }
-        let mut status = -1;
-        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
-        status == 0
-    }
-}
-
 /// Ranges of all shapes: many, unsorted, overlapping, equal, empty, up to the last byte, and everything.
 fn shapes(size: u64) -> Vec<Range<u64>> {
     let many = (0..400).map(|i| i * size / 400..i * size / 400 + 1 + i % 900);

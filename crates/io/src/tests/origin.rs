@@ -8,10 +8,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use femtobarn_testkit::{can_run, content};
+use femtobarn_testkit::{can_run, content, in_a_fork};
 use serde_json::Value;
 
-use super::in_a_fork;
 use super::kinds::Place;
 use crate::{Access, Action, ByteSource, MemorySource, Operation, OriginSource, Settings};
 
